@@ -15,8 +15,8 @@ from nmt.build.open import TranslatorRequest
 from nmt.build.requests import read
 from nmt.command.composing import compose
 from nmt.command.quoting import quote
-from nmt.data import given
-from nmt.data.documents import Followed, Follower
+from nmt.data import python_text
+from nmt.data.document_lines import Followed, Follower
 from nmt.errors import UserError
 from nmt.links import Link
 from nmt.notebook import Explanation, Inspection, WhatIf, viewer_html
@@ -85,7 +85,7 @@ class RunTranslator:
         Args:
             documents: for each document its sentences, in order; "" is translated as "", and is no context.
         """
-        lists = given.lists_of_texts(documents, "documents")
+        lists = python_text.lists_of_texts(documents, "documents")
         sentences = [sentence for document in lists for sentence in document]
         translations = iter(self.translate(sentences, contexts=self._in_documents(lists), documents="none"))
         return [[next(translations) for _ in document] for document in lists]
@@ -118,7 +118,7 @@ class RunTranslator:
             UserError: a sentence has a line break, the number of prefixes or contexts is not that of the sentences, the
                 run sees single sentences but there are contexts, or the model cannot write a prefix.
         """
-        lines, beginnings = given.texts(sentences, "sentences"), given.texts(prefixes, "prefixes")
+        lines, beginnings = python_text.texts(sentences, "sentences"), python_text.texts(prefixes, "prefixes")
         if beginnings and len(beginnings) != len(lines):
             raise UserError(f"There are {len(beginnings)} prefixes for {len(lines)} sentences. Give one for each.")
         seen = self._contexts(lines, contexts, documents)
@@ -147,7 +147,7 @@ class RunTranslator:
         from nmt.inspection.details import documented, included, searched
 
         details, style = included(include), self._style("alignment" in include)
-        lines = given.texts(sentences, "sentences")
+        lines = python_text.texts(sentences, "sentences")
         documents: list[dict[str, Any]] = []
         for request in requests_of(lines, self._contexts(lines, contexts, None)):
             ranked, beam = searched(self._translator, request, tree="beam" in details)
@@ -167,7 +167,7 @@ class RunTranslator:
         """
         from nmt.inspection.details import DETAILS
 
-        (document,) = self.documents([given.text(sentence, "sentence")], sorted(DETAILS), [context])
+        (document,) = self.documents([python_text.text(sentence, "sentence")], sorted(DETAILS), [context])
         return Inspection(document)
 
     def explain(
@@ -191,8 +191,8 @@ class RunTranslator:
         """
         from nmt.inspection.explanation import explain
 
-        sentence = given.text(sentence, "sentence")
-        translation = None if translation is None else given.text(translation, "translation")
+        sentence = python_text.text(sentence, "sentence")
+        translation = None if translation is None else python_text.text(translation, "translation")
         (context,) = self._contexts([sentence], [context], None)
         style = self._style()
         return Explanation(explain(self._translator, sentence, translation, style, context=context, word=word))
@@ -227,8 +227,8 @@ class RunTranslator:
         from nmt.inspection.details import DETAILS
         from nmt.inspection.whatif import Edits, what_if
 
-        sentence, prefix = given.text(sentence, "sentence"), given.text(prefix, "prefix")
-        text = None if text is None else given.text(text, "text")
+        sentence, prefix = python_text.text(sentence, "sentence"), python_text.text(prefix, "prefix")
+        text = None if text is None else python_text.text(text, "text")
         changed = context if changed_context is None else changed_context
         context, changed = self._contexts([sentence] * 2, [context, changed], None)
         edits = Edits(text, prefix, {} if pins is None else pins, None if changed_context is None else changed)
@@ -238,7 +238,7 @@ class RunTranslator:
         self, sentences: Sequence[str], of_each: Iterable[Iterable[str]], documents: Followed | None
     ) -> Sequence[Sequence[str]]:
         """The contexts as they are given, or as documents follow one another; see `nbest`."""
-        sees, contexts = self._translator.context_sentences, given.lists_of_texts(of_each, "contexts")
+        sees, contexts = self._translator.context_sentences, python_text.lists_of_texts(of_each, "contexts")
         if contexts and len(contexts) != len(sentences):
             raise UserError(f"There are {len(contexts)} contexts for {len(sentences)} sentences. Give one for each.")
         if any(contexts) and not any(model.context_sentences for model in self._translator.models):
@@ -315,7 +315,7 @@ class FollowedText:
         Raises:
             UserError: the number of prefixes is not that of the lines, or the model cannot write a prefix.
         """
-        taken = given.texts(lines, "lines")
+        taken = python_text.texts(lines, "lines")
         return self._translator.translate(taken, prefixes, self._follower.take(taken), "none")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from nmt import __version__
 from nmt.configuration import config_folder
 
-LIBRARIES = ("torch", "sentencepiece", "sacrebleu", "datasets", "hydra-core", "babel", "numpy", "safetensors")
+LIBRARIES = ("torch", "sentencepiece", "sacrebleu", "datasets", "hydra-core", "numpy", "safetensors")
 
 
 def versions() -> dict[str, str]:

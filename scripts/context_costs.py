@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from nmt.build import parts as build
 from nmt.command.composing import compose
-from nmt.data.documents import context_tensor
+from nmt.data.document_lines import context_tensor
 from nmt.model import Seq2Seq
 from nmt.text.tokenizer import EOS
 

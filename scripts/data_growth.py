@@ -25,8 +25,8 @@ from typing import Any
 
 from verbs import key_values, script
 
-from nmt.data.files import find_file
 from nmt.data.lines import read_lines
+from nmt.data.sources import find_file
 from nmt.errors import UserError
 
 SMALL = (

@@ -11,6 +11,7 @@ import json
 import sys
 from pathlib import Path
 
+import cldr_text
 from verbs import key_values, script, verb
 
 from nmt.errors import UserError
@@ -18,7 +19,7 @@ from nmt.errors import UserError
 ADDITIVE = ["decoder=bahdanau", "attention/score=additive", "tokenizer.vocabulary_size=8000"]
 SMALL = [
     *("model.embedding_size=64", "encoder.size=64", "decoder.size=128", "attention.size=64", "model.dropout=0.1"),
-    *("data.train_pairs=10000", "optimizer.lr=0.004", "trainer.epochs=10", "trainer.validate_every=800"),
+    *("data=text", "optimizer.lr=0.004", "trainer.epochs=10", "trainer.validate_every=800"),
 ]
 BUILTIN = [pair for other in ("fr", "zh_Hans", "ja", "th") for pair in (("en", other), (other, "en"))]
 RECIPES = {
@@ -36,7 +37,15 @@ RECIPES = {
     },
     "m30k-en-fr": ["experiment=multi30k", "data.source=en", "data.target=fr"],
     "tatoeba-de-en": ["experiment=tatoeba", "data.source=de", "data.target=en"],
-    **{f"builtin-{a}-{b}": [f"data.source={a}", f"data.target={b}", *SMALL] for a, b in BUILTIN},
+    **{
+        f"builtin-{a}-{b}": [
+            f"data.source={a}",
+            f"data.target={b}",
+            *(f"data.{split}=data/builtin-{a}-{b}/{split}" for split in ("train", "valid", "test")),
+            *SMALL,
+        ]
+        for a, b in BUILTIN
+    },
 }
 
 
@@ -59,6 +68,8 @@ def main(arguments: list[str]) -> int:
                 print(f"{name}: its data set was not named, skipped", file=sys.stderr)
                 continue
             words.append(f"data.root={root}")
+        else:
+            cldr_text.main(["phrases", f"data/{name}", *(w[5:] for w in words[:2]), "train=10000"])
         status = verb("train", *words)
         status = status or verb("evaluate", f"run=checkpoints/{name}")
         if not status:

@@ -18,8 +18,8 @@ from nmt.command.quoting import quote
 from nmt.command.resuming import merge_for_resume
 from nmt.configuration import groups_of
 from nmt.data.batch import make_batch
-from nmt.data.corpus import DataSource
-from nmt.data.documents import context_tensor
+from nmt.data.dataset import DataSource
+from nmt.data.document_lines import context_tensor
 from nmt.errors import UserError
 from nmt.text.tokenizer import Tokenizer
 from nmt.training.loss import batch_loss

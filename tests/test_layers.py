@@ -133,7 +133,6 @@ DOORS = {
     "sentencepiece": {"text", "export"},
     "datasets": {"data"},
     "huggingface_hub": {"data", "hub"},
-    "babel": {"data"},
     "filelock": {"locks"},
     "psutil": {"system"},
     "yaml": {"foreign"},

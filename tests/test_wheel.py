@@ -52,6 +52,8 @@ def test_the_wheel_holds_every_configuration_and_the_licence(wheel: Path) -> Non
     assert {f"nmt/{name}" for name in configs} <= names
     modules = {path.relative_to(ROOT).as_posix() for path in (ROOT / "nmt").rglob("*.py")}
     assert modules <= names
+    shipped = {path.relative_to(ROOT).as_posix() for path in (ROOT / "nmt" / "data" / "shipped").iterdir()}
+    assert shipped <= names
     viewer = {path.relative_to(ROOT).as_posix() for path in (ROOT / "nmt" / "viewer" / "static").iterdir()}
     assert viewer <= names
     assert any(name.endswith("licenses/LICENSE") for name in names)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from nmt.alignment.symmetrization import SYMMETRIZATIONS, symmetrize
 from nmt.build.requests import Data
-from nmt.data.documents import Followed
+from nmt.data.document_lines import Followed
 from nmt.errors import SettingError, UserError
 from nmt.limits import Limit
 from nmt.links import Link

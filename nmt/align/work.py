@@ -21,8 +21,8 @@ from nmt.build.open import OpenRun, open_run, own_data, own_split
 from nmt.build.paths import check_paths, writer
 from nmt.build.requests import note_one_document
 from nmt.command.composing import compose
-from nmt.data.corpus import DataSource, Split, safe_name
-from nmt.data.documents import numbered
+from nmt.data.dataset import DataSource, Split, safe_name
+from nmt.data.document_lines import numbered
 from nmt.data.languages import UNNAMED
 from nmt.errors import UserError
 from nmt.files import STANDARD, write_json

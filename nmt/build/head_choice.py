@@ -8,7 +8,7 @@ from nmt.alignment.error_rate import against_gold
 from nmt.alignment.splitters import WordSplitters
 from nmt.alignment.word_weights import SHIFTS
 from nmt.build.open import OpenRun, own_data, own_split
-from nmt.data.corpus import DataSource, Split
+from nmt.data.dataset import DataSource, Split
 from nmt.drawing.layout import plain_table
 from nmt.errors import UserError
 from nmt.links import GoldLinks, Link, parse_file

@@ -18,7 +18,7 @@ from nmt.checksums import NAME
 from nmt.command.quoting import pasteable
 from nmt.compute import Compute
 from nmt.configuration import read_yaml
-from nmt.data.corpus import DataSource, Split
+from nmt.data.dataset import DataSource, Split
 from nmt.data.languages import UNNAMED
 from nmt.errors import SettingError, UserError, reading
 from nmt.limits import NotNegative, Positive, Weight, written_as

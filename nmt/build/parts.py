@@ -22,7 +22,7 @@ from torch import nn
 from nmt.attention import Attention, Read, Score, Window
 from nmt.choices import place
 from nmt.configuration import TARGET, flattened
-from nmt.data.corpus import DataSource
+from nmt.data.dataset import DataSource
 from nmt.errors import UserError
 from nmt.limits import Fraction, Positive, checked
 from nmt.model import Decoder, Encoder, Readout, Seq2Seq, Sizes, initialise
@@ -32,7 +32,7 @@ from nmt.model.positions import Positions
 from nmt.search import Search
 from nmt.system import free_memory
 from nmt.text.tokenizer import PAD, Tokenizer
-from nmt.text.train import TokenizerTrainer
+from nmt.text.tokenizer_trainer import TokenizerTrainer
 from nmt.training.schedules import Schedule
 from nmt.training.settings import TrainerSettings
 

@@ -14,9 +14,9 @@ from typing import Any, Literal, TypeVar, get_type_hints
 
 from omegaconf import DictConfig, OmegaConf
 
-from nmt.data.corpus import Split, given_split
+from nmt.data.dataset import Split, given_split
 from nmt.data.lines import read_parallel_lines
-from nmt.data.misaligned import doubts_about
+from nmt.data.misalignment import doubts_about
 from nmt.data.streams import name_of
 from nmt.errors import UserError
 from nmt.limits import checked

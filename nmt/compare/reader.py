@@ -14,7 +14,7 @@ import numpy as np
 from nmt.compare.results import TESTED, Alignment, ForcedReference, Result, RunOnSplit, WordFacts, check_counts, counted
 from nmt.compare.variance import Statistics
 from nmt.configuration import without_classes
-from nmt.data.corpus import Split
+from nmt.data.dataset import Split
 from nmt.data.lines import read_lines
 from nmt.errors import UserError, damaged, reading
 from nmt.evaluation.metrics import TITLES, Metric, MetricScore, exact_share, judge

@@ -16,7 +16,7 @@ from nmt.compare import report, table_files, variants, verdict
 from nmt.compare.reader import COUNTS, outline, read_result, wanted_splits, write_counts
 from nmt.compare.results import Result
 from nmt.compare.slices import Slicing
-from nmt.data.corpus import Split, safe_name
+from nmt.data.dataset import Split, safe_name
 from nmt.data.lines import read_lines
 from nmt.data.streams import keeping_pipes
 from nmt.errors import UserError, reading

@@ -15,8 +15,8 @@ from nmt.build.open import Checkpoint, OpenRun, open_for_forcing, open_run, own_
 from nmt.build.paths import check_paths, writer
 from nmt.build.requests import Data, check_pair
 from nmt.compute import Compute
-from nmt.data.corpus import ContrastiveItem, Split, given_split
-from nmt.data.documents import Followed, contexts_of, numbered
+from nmt.data.dataset import ContrastiveItem, Split, given_split
+from nmt.data.document_lines import Followed, contexts_of, numbered
 from nmt.data.lines import read_lines, read_parallel_lines
 from nmt.drawing.layout import plain_table
 from nmt.errors import UserError

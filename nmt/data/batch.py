@@ -33,7 +33,7 @@ class Batch(NamedTuple):
         rows: [B] int64 on the CPU, row numbers in the split.
         links: [B, T, S] float32, the share of each source token in the links of a target token, for a training that
             is guided by word links (see `nmt.data.guide`); otherwise [B, 0, 0].
-        context: [B, K, C] int64, the sentences before the source in its document (`nmt.data.documents.context_tensor`);
+        context: [B, K, C] int64, the sentences before the source in its document (see `context_tensor`);
             without any, a tensor without elements.
         target_places: [N] int64, on a GPU the places of the N real target tokens in the flat target [B * T], so that
             none have to be counted there; elsewhere, a tensor without elements. In batches of a fixed shape and

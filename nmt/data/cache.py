@@ -1,44 +1,25 @@
-"""A cache of tokenised splits: memory-mapped Arrow files, shared by all runs with the same text and tokenizer.
+"""Tokenised splits in the cache folder, shared by all runs with the same text and tokenizer; loads pyarrow."""
 
-The only file besides `hub.py` that loads the `datasets` library.
-"""
-
-import contextlib
-import errno
 import hashlib
-import json
-import shutil
-import tempfile
-import time
-import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import datasets  # type: ignore[import-untyped]
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped]
-from datasets.arrow_writer import ArrowWriter  # type: ignore[import-untyped]
 
+from nmt.data.arrow import Batches, cached_table, temporary_table
 from nmt.data.batch import Integers
-from nmt.data.corpus import Split
-from nmt.data.large import gathered, remembered
+from nmt.data.dataset import Split
 from nmt.data.pairs import BLOCK, EMPTY, LONG_SOURCE, LONG_TARGET, Block, EncodedPairs, Ragged, encode_blocks
-from nmt.errors import UserError
-from nmt.files import appearing, unwritable
+from nmt.data.stored import gathered, remembered
 from nmt.text.tokenizer import Tokenizer
 
 #: Part of every key: increase it if the stored content or the tokenisation changes.
-FORMAT = 2
+FORMAT = 3
 
 _SCHEMA = pa.schema([("source", pa.list_(pa.int32())), ("target", pa.list_(pa.int32())), ("row", pa.int64())])
-_PAIRS, _ABOUT = "pairs.arrow", "about.json"
-_DAY = 86_400.0  # in seconds
-
-
-class _DamagedError(Exception):
-    """A folder of the cache does not match its description."""
 
 
 def prepare(
@@ -66,25 +47,13 @@ def prepare(
         UserError: the cache folder cannot be written.
     """
     limits = f"{max_source_length} {max_target_length}"
-    sides = (split.source, split.target)
-    folder = cache / remembered(
-        sides,
+    name = remembered(
+        (split.source, split.target),
         f"key {FORMAT} {tokenizer.fingerprint} {limits}",
         lambda: key(split, tokenizer, max_source_length, max_target_length),
     )
-    for _ in range(10):  # other runs may write it, or damage it, at the same time
-        try:
-            with contextlib.suppress(FileNotFoundError):
-                try:
-                    return _read(folder)
-                except _DamagedError:
-                    _remove(folder)
-            with appearing(folder) as temporary:
-                _write(temporary, encode_blocks(split, tokenizer, max_source_length, max_target_length, workers))
-        except OSError as error:
-            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR) or not folder.exists():
-                raise unwritable(cache, error, "cache=FOLDER") from error
-    raise UserError(f"The cache folder {folder} is damaged and cannot be replaced. Delete it.")
+    batches = _batches(lambda: encode_blocks(split, tokenizer, max_source_length, max_target_length, workers))
+    return _pairs(*cached_table(cache / name, _SCHEMA, batches), cache)
 
 
 def key(split: Split, tokenizer: Tokenizer, max_source_length: int, max_target_length: int) -> str:
@@ -101,29 +70,16 @@ def key(split: Split, tokenizer: Tokenizer, max_source_length: int, max_target_l
 
 
 def spilled(blocks: Iterator[Block], cache: Path) -> EncodedPairs:
-    """Blocks as one, in a file of the cache folder that nobody else sees and that ends with them.
-
-    Raises:
-        UserError: the cache folder cannot be written.
-    """
-    try:
-        cache.mkdir(parents=True, exist_ok=True)
-        for left in cache.glob(".epoch.*"):  # by a killed process, or by Windows, which removes no mapped file
-            if left.stat().st_mtime < time.time() - _DAY:
-                shutil.rmtree(left, ignore_errors=True)
-        with tempfile.TemporaryDirectory(prefix=".epoch.", dir=cache, ignore_cleanup_errors=True) as folder:
-            _write(Path(folder), blocks)
-            return _read(Path(folder))
-    except OSError as error:
-        raise unwritable(cache, error, "cache=FOLDER") from error
+    """Blocks as one, in a file of the cache folder that ends with them (UserError if it cannot be written)."""
+    return _pairs(*temporary_table(cache, _SCHEMA, _batches(lambda: blocks)), cache)
 
 
-def _write(folder: Path, blocks: Iterator[Block]) -> None:
-    """Write the blocks, and a description that reveals damage."""
-    dropped = dict.fromkeys((EMPTY, LONG_SOURCE, LONG_TARGET), 0)
-    path = folder / _PAIRS
-    with ArrowWriter(path=str(path), schema=_SCHEMA) as writer:
-        for block in blocks:
+def _batches(blocks: Any) -> Batches:
+    """What writes blocks into a table: one record batch each, and the numbers of dropped pairs as facts."""
+
+    def batches(facts: dict[str, Any]) -> Iterator[Any]:
+        facts["dropped"] = dropped = dict.fromkeys((EMPTY, LONG_SOURCE, LONG_TARGET), 0)
+        for block in blocks():
             for reason, count in block.dropped.items():
                 dropped[reason] += count
             if len(block.rows):
@@ -132,20 +88,9 @@ def _write(folder: Path, blocks: Iterator[Block]) -> None:
                     _list_column(block.target, block.target_lengths),
                     pa.array(block.rows, type=pa.int64()),
                 ]
-                # In one batch: each takes some kB of memory, and the library would make one of every 1,000 pairs.
-                writer.write_table(pa.Table.from_arrays(columns, schema=_SCHEMA), writer_batch_size=len(block.rows))
-        writer.finalize()
-    about = {"dropped": dropped, "bytes": path.stat().st_size, "checksum": _checksum(path)}
-    (folder / _ABOUT).write_text(json.dumps(about), encoding="utf-8")
+                yield pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
 
-
-def _checksum(path: Path) -> int:
-    """CRC-32 of a file: detects damage at a gigabyte per second."""
-    checksum = 0
-    with path.open("rb") as file:
-        while data := file.read(1 << 20):
-            checksum = zlib.crc32(data, checksum)
-    return checksum
+    return batches
 
 
 def _list_column(values: npt.NDArray[np.int32], lengths: Integers) -> Any:
@@ -154,39 +99,13 @@ def _list_column(values: npt.NDArray[np.int32], lengths: Integers) -> Any:
     return pa.ListArray.from_arrays(pa.array(offsets), pa.array(values, type=pa.int32()))
 
 
-def _remove(folder: Path) -> None:
-    """Remove a damaged folder, or a file in its place, in one step; a mapped file stays readable."""
-    aside = Path(tempfile.mkdtemp(prefix=".damaged.", dir=folder.parent))
-    with contextlib.suppress(FileNotFoundError):
-        folder.rename(aside / folder.name)
-    shutil.rmtree(aside, ignore_errors=True)
+def _pairs(table: Any, facts: dict[str, Any], cache: Path) -> EncodedPairs:
+    """The pairs of a table; the ids stay in its file."""
 
+    def ragged(chunks: Sequence[Any]) -> Ragged:
+        arrays = ((chunk.values, chunk.offsets) for chunk in chunks)
+        return Ragged([tuple(side.to_numpy(zero_copy_only=True) for side in pair) for pair in arrays], cache)
 
-def _read(folder: Path) -> EncodedPairs:
-    """Map the folder's file into memory.
-
-    Raises:
-        FileNotFoundError: the folder does not exist.
-        _DamagedError: it does not match its description.
-    """
-    if not folder.exists():
-        raise FileNotFoundError(folder)
-    try:
-        about = json.loads((folder / _ABOUT).read_text(encoding="utf-8"))
-        path = folder / _PAIRS
-        if path.stat().st_size != about["bytes"] or _checksum(path) != about["checksum"]:
-            raise _DamagedError(folder)
-        table = datasets.Dataset.from_file(str(path)).data
-        source, target = (_ragged(table.column(side).chunks, folder.parent) for side in ("source", "target"))
-        rows = (chunk.to_numpy() for chunk in table.column("row").chunks)
-        return EncodedPairs(source, target, gathered(rows, len(table), folder.parent), about["dropped"])
-    except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
-        raise _DamagedError(folder) from error
-
-
-def _ragged(chunks: Sequence[Any], folder: Path) -> Ragged:
-    """The lists of an Arrow column; the ids stay in the file."""
-    return Ragged(
-        [(chunk.values.to_numpy(zero_copy_only=True), chunk.offsets.to_numpy(zero_copy_only=True)) for chunk in chunks],
-        folder,
-    )
+    source, target = (ragged(table.column(side).chunks) for side in ("source", "target"))
+    rows = (chunk.to_numpy() for chunk in table.column("row").chunks)
+    return EncodedPairs(source, target, gathered(rows, len(table), cache), facts["dropped"])

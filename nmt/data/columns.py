@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from nmt.data.formats import FIRST_LINES
 from nmt.data.languages import ENDINGS, UNNAMED, language_code, language_codes
-from nmt.data.tables import TextTable, kind, language_of_column, number_of, peek
+from nmt.data.text_formats import FIRST_LINES
+from nmt.data.text_tables import TextTable, kind, language_of_column, number_of, peek
 from nmt.errors import UserError, nearest
 from nmt.text.scripts import script_of, script_of_language
 

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from nmt.data.batch import Batch
-from nmt.data.corpus import Split
+from nmt.data.dataset import Split
 from nmt.links import parse_links
 from nmt.text.tokenizer import Tokenizer
 

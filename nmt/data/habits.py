@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from nmt.data.formats import format_of, is_markup
-from nmt.text.sentences import split_sentences
+from nmt.data.text_formats import format_of, is_markup
+from nmt.text.sentence_split import split_sentences
 
 #: Lines that tell the habits of a text, and shares of them that make something unusual.
 _SAMPLE, _RARE = 20_000, 0.1

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from nmt.data.corpus import Split
-from nmt.data.documents import starts_of
-from nmt.data.large import MANY, counted, without
+from nmt.data.dataset import Split
+from nmt.data.document_lines import starts_of
+from nmt.data.stored import MANY, counted, without
 from nmt.errors import UserError
 from nmt.text.canonical import canonical
 

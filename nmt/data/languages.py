@@ -1,88 +1,77 @@
 """Language codes: read from names and from users, and held against the script of the text.
 
-Babel's list decides what is a code. Babel is loaded only if a name has to be read.
+The codes, names and scripts are those of the Unicode CLDR, in a table that `scripts/cldr_text.py` has generated.
 """
 
-import datetime
 import functools
+import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
+from nmt.data.lines import read_lines
 from nmt.errors import UserError
 from nmt.text.scripts import language_by_script, script_of, script_of_language
 
 #: The language codes of text whose languages nobody has named.
 UNNAMED = ("source", "target")
 
-#: Common names that Babel does not know, and "kr", which means Korean far more often than Kanuri.
+#: Common names that the CLDR does not have, and "kr", which means Korean far more often than Kanuri.
 _COMMON = {"kr": "ko", "mandarin": "zh", "farsi": "fa"}
-#: Codes that Babel has no alias for: Norwegian, and those of LibreTranslate.
+#: Codes that the CLDR has no alias for: Norwegian, and those of LibreTranslate.
 _OTHER_CODES = {"no": ["nb"], "pb": ["pt", "BR"], "zt": ["zh", "Hant"]}
-#: Parts of file names that name no language, whatever Babel says.
+#: Parts of file names that name no language, whatever the CLDR says.
 ENDINGS = {"gz", "xz", "bz2", "txt", "tsv", "csv", "tab", "raw", "tok", "src", "trg", "tgt"}
 
 
 @functools.cache
-def _names() -> Mapping[str, str]:
-    """Babel's codes, three-letter codes and English names, in lower case, with the code of each."""
-    from babel import Locale
-    from babel.core import get_global
-
-    english = Locale("en").languages
-    codes = {code: code for code in [*english, *get_global("language_aliases")] if re.fullmatch("[a-z]{2,3}", code)}
-    return {name.lower(): code for code, name in english.items()} | codes | _COMMON
-
-
-@functools.cache
-def _subtags() -> frozenset[str]:
-    """Babel's scripts and territories, such as "Hans" and "BR"."""
-    from babel import Locale
-
-    return frozenset([*Locale("en").scripts, *Locale("en").territories])
+def _cldr() -> dict[str, Any]:
+    """The table; "codes" are its codes, three-letter codes and English names in lower case, with the code of each."""
+    (line,) = read_lines(Path(__file__).resolve().parent / "shipped" / "languages.json.xz")
+    table: dict[str, Any] = json.loads(line)
+    codes = [code for code in [*table["names"], *table["aliases"]] if re.fullmatch("[a-z]{2,3}", code)]
+    by_name = {name.lower(): code for code, name in table["names"].items()}
+    scripts = {code: script for script, codes in table["script"].items() for code in codes.split()}
+    subtags = {*table["scripts"], *table["territories"].split()}
+    return table | {
+        "codes": by_name | {code: code for code in codes} | _COMMON,
+        "script": scripts,
+        "subtags": subtags,
+    }
 
 
 def language_code(name: str) -> str | None:
     """The code that a name means; None if it means no language.
 
-    A code of Babel's is returned as it is, with its script or region ("zh-Hans"). English names ("german") and codes of
-    countries that are no codes of languages ("cn", "jp") give the code of the language.
+    A code is returned as it is, with its script or region ("zh-Hans"). English names ("german") and codes of countries
+    that are no codes of languages ("cn", "jp") give the code of the language.
     """
+    cldr = _cldr()
     match = re.fullmatch(r"([a-z]{2,3})[-_]([A-Za-z]{2,4})", name)
-    if match is not None and match[1] in _names() and {match[2].title(), match[2].upper()} & _subtags():
+    if match is not None and match[1] in cldr["codes"] and {match[2].title(), match[2].upper()} & cldr["subtags"]:
         return name
-    if (code := _names().get(name.lower())) is not None:
-        return code
-    if re.fullmatch("[a-z]{2}", name):
-        from babel.core import get_global
-
-        likely = get_global("likely_subtags").get(f"und_{name.upper()}")
-        return None if likely is None else str(likely).partition("_")[0]
-    return None
+    country = cldr["spoken"].get(name.upper()) if re.fullmatch("[a-z]{2}", name) else None
+    code: str | None = cldr["codes"].get(name.lower(), country)
+    return code
 
 
 def canonical(code: str) -> tuple[str, str]:
     """The language of a code and its script, which codes of one language share: "eng", "en_US" -> ("en", "Latn").
 
-    Parts that Babel does not know stay as they are; a script that it does not know is "".
+    Unknown parts stay as they are; an unknown script is "".
     """
-    from babel.core import get_global
-
-    aliases, likely = get_global("language_aliases"), get_global("likely_subtags")
     parts = code.replace("-", "_").split("_")
     first, *rest = _OTHER_CODES.get(parts[0].lower(), parts[:1]) + parts[1:]
-    language = str(aliases.get(first.lower(), first.lower())).partition("_")[0]
-    script = next((part.title() for part in rest if len(part) == 4), "")
-    for name in ("_".join([language, *(part.upper() for part in rest)]), language):
-        full = str(likely.get(name, "")).split("_")
-        script = script or (full[1] if len(full) == 3 else "")
-    return language, script
+    language = str(_cldr()["aliases"].get(first.lower(), first.lower()))
+    names = ("_".join([language, *(part.upper() for part in rest)]), language)
+    likely = [_cldr()["script"][name] for name in names if name in _cldr()["script"]]
+    return language, next((part.title() for part in rest if len(part) == 4), likely[0] if likely else "")
 
 
 def script_name(code: str) -> str:
     """The script of a language as `script_of` names it; "" if it is not known."""
-    from babel import Locale
-
-    return script_of_language(code) or str(Locale("en").scripts.get(canonical(code)[1], ""))
+    return script_of_language(code) or str(_cldr()["scripts"].get(canonical(code)[1], ""))
 
 
 def checked_languages(source: str | bool | None, target: str | bool | None) -> tuple[str, str]:
@@ -133,21 +122,14 @@ def doubts(languages: tuple[str, str], text: tuple[Sequence[str], Sequence[str]]
 def sample(code: str) -> str:
     """A text in a language that needs no corpus: a date with its words ("Mittwoch, 28. September 2011").
 
-    Empty if Babel does not know the language.
+    Empty for an unknown language.
     """
-    from babel import Locale, UnknownLocaleError
-    from babel.dates import format_date
-
-    try:
-        locale = Locale.parse(code.replace("-", "_"))
-    except (UnknownLocaleError, ValueError):
-        return ""
-    return " ".join(str(format_date(datetime.date(2011, 9, 28), "full", locale)).split())
+    language, script = canonical(code)
+    names = ("_".join([language, *code.replace("-", "_").split("_")[1:]]), f"{language}_{script}", language)
+    return next((str(_cldr()["dates"][name]) for name in names if name in _cldr()["dates"]), "")
 
 
 def english_name(code: str) -> str:
     """The English name of a language code ("German"); the code itself if it has none."""
-    from babel import Locale
-
-    english = Locale("en").languages
-    return str(english.get(code) or english.get(code.replace("-", "_").partition("_")[0].lower()) or code)
+    names = _cldr()["names"]
+    return str(names.get(code) or names.get(code.replace("-", "_").partition("_")[0].lower()) or code)

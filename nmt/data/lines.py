@@ -19,7 +19,8 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 #: Bytes of a line; a longer one is no sentence, and may be a packed file that fills the memory.
 LONGEST = 16 << 20
-_BLOCK = 1 << 20
+#: Bytes that are decoded at a time.
+_BLOCK = 4 << 20
 
 #: What becomes of a line that is not UTF-8: an error, U+FFFD for each invalid sequence of bytes, or an empty line.
 Invalid = Literal["stop", "replace", "empty"]
@@ -100,35 +101,45 @@ def read_lines(path: Path) -> list[str]:
     Raises:
         UserError: the file is missing, cannot be read, is broken or not UTF-8.
     """
-    blocks, length, name = list[bytes](), 0, name_of(path)
-    with open_binary(path) as stream, _readable(name):
-        while block := stream.read(_BLOCK):
-            blocks.append(block)
-            length = line_length(length, block)
-            if length > LONGEST:
-                raise too_long(name, 1 + sum(each.count(b"\n") for each in blocks))
-    return split_lines(b"".join(blocks), name)
+    with open_binary(path) as stream:
+        return [line for block in line_blocks(stream, name_of(path)) for line in block]
 
 
-def split_lines(data: bytes, name: str) -> list[str]:
-    """The lines of a whole text, which `name` names in messages (UserError if it is not UTF-8)."""
-    data = data.removeprefix(_BYTE_ORDER_MARK).replace(b"\r\n", b"\n")
+def line_blocks(stream: BinaryIO, name: str, head: bytes = b"") -> Iterator[list[str]]:
+    """Yield the lines of a stream, some at a time; `head` is what has been read of it.
+
+    Raises:
+        UserError: a line is not UTF-8 or too long, or the stream is broken.
+    """
+    number = 1
+    with _readable(name):
+        while data := head or stream.read(_BLOCK):
+            head = b""
+            if not data.endswith(b"\n"):
+                data += stream.readline(LONGEST + 1)
+            if len(data) - data.rfind(b"\n", 0, -1) > LONGEST + 1:
+                raise too_long(name, number + data.count(b"\n", 0, -1))
+            yield (lines := split_lines(data, name, number))
+            number += len(lines)
+
+
+def split_lines(data: bytes, name: str, first: int = 1) -> list[str]:
+    """The lines of a text, of which line `first` is the first, and which `name` names in messages.
+
+    Raises:
+        UserError: a line is not UTF-8.
+    """
+    data = (data.removeprefix(_BYTE_ORDER_MARK) if first == 1 else data).replace(b"\r\n", b"\n")
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        number, end = data.count(b"\n", 0, error.start) + 1, data.find(b"\n", error.start)
+        number, end = data.count(b"\n", 0, error.start) + first, data.find(b"\n", error.start)
         line = data[data.rfind(b"\n", 0, error.start) + 1 : len(data) if end < 0 else end]
         raise not_utf8(name, number, line) from error
     lines = text.split("\n")
     if not lines[-1]:
         lines.pop()
     return lines
-
-
-def line_length(before: int, block: bytes) -> int:
-    """Bytes of the line that a block ends in, of which `before` are in the blocks before."""
-    end = block.rfind(b"\n")
-    return before + len(block) if end < 0 else len(block) - end - 1
 
 
 def too_long(name: str, number: int) -> UserError:

@@ -1,6 +1,6 @@
 """A split as token ids: tokenised, filtered and held in a few flat arrays.
 
-`nmt.data.cache` memory-maps the same arrays from a file; `nmt.data.planning` cuts pairs into batches.
+`nmt.data.cache` memory-maps the same arrays from a file; `nmt.data.token_batches` cuts pairs into batches.
 """
 
 import functools
@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.data.batch import Batch, Integers, flatten, pad
-from nmt.data.corpus import Split
-from nmt.data.large import MANY, gathered
+from nmt.data.dataset import Split
+from nmt.data.stored import MANY, gathered
 from nmt.facts import MOST_LENGTH_RATIO
 from nmt.text.canonical import shows_nothing
 from nmt.text.lexicon import PLACES, Lexicon, learn_lexicon

@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nmt.data.columns import Wanted, choose_columns, names_in
-from nmt.data.corpus import Split
-from nmt.data.documents import Documents, by_blank_lines, by_ids, read_folders
-from nmt.data.formats import FIRST_LINES
+from nmt.data.dataset import Split
+from nmt.data.document_lines import Documents, by_blank_lines, by_ids, read_folders
 from nmt.data.languages import UNNAMED
-from nmt.data.large import FileLines, counted, parallel_text_lines, text_lines, without
-from nmt.data.misaligned import doubts_about
-from nmt.data.tables import TextTable, are_names, names_columns, read_table, refuse_format
+from nmt.data.misalignment import doubts_about
+from nmt.data.stored import StoredLines, counted, parallel_text_lines, text_lines, without
+from nmt.data.text_formats import FIRST_LINES
+from nmt.data.text_tables import TextTable, are_names, names_columns, read_table, refuse_format
 from nmt.errors import UserError, check_parallel
 from nmt.links import check_range, format_links, is_naacl, parse_file
 from nmt.text.canonical import any_text, shows_nothing
@@ -27,7 +27,7 @@ def with_links(split: Split, path: str | None, known: Path | None = None) -> Spl
         split: the whole split, in the order of the file.
         path: word links, counted from 0 over whitespace-separated words: Pharaoh (one line per pair) or NAACL; see
             `nmt.links`. The lines of a large file in Pharaoh form stay in the file.
-        known: see `nmt.data.large.text_lines`.
+        known: see `nmt.data.stored.text_lines`.
 
     Raises:
         UserError: the file is missing, a line is malformed, a link names a missing word, or numbers of lines differ.
@@ -35,7 +35,7 @@ def with_links(split: Split, path: str | None, known: Path | None = None) -> Spl
     if path is None:
         return split
     lines = text_lines(Path(path).expanduser(), known)
-    if not isinstance(lines, FileLines) or is_naacl(lines[:_MANY]):
+    if not isinstance(lines, StoredLines) or is_naacl(lines[:_MANY]):
         return split._replace(links=_checked_links(lines, split.source, split.target, path))
     check_parallel({path: len(lines), "the text": len(split.source)})
     for first in range(0, len(lines), _MANY):
@@ -125,8 +125,8 @@ def read_files(
         files: one or two paths.
         columns: of a table; see `choose_columns`.
         documents: "blank", "files", or the column with the id of a line's document; None without documents.
-        endings: of the files in two folders; see `nmt.data.documents.read_folders`.
-        known: see `nmt.data.large.text_lines`.
+        endings: of the files in two folders; see `nmt.data.document_lines.read_folders`.
+        known: see `nmt.data.stored.text_lines`.
         languages: codes, for the columns of a table.
         plain: take the lines as they are: no headers, CSV and quotes, and a note in place of an error for another
             format.

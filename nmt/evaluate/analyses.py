@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from nmt.data.corpus import Split
+from nmt.data.dataset import Split
 from nmt.evaluation.references import FORCED_FILE, forced_rows
 from nmt.evaluation.word_counts import WORDS_FILE, count, split_words, without_spaces
 from nmt.files import write_pieces, write_text

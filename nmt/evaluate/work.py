@@ -14,8 +14,9 @@ from nmt.build.open import OpenRun, TranslatorRequest, own_data, own_split
 from nmt.build.parallel import shared
 from nmt.build.paths import check_paths, check_replaceable, unprotect
 from nmt.build.requests import GivenText, note_one_document
-from nmt.data.corpus import DataSource, Split
-from nmt.data.documents import contexts_of, numbered
+from nmt.data.dataset import DataSource, Split
+from nmt.data.document_lines import contexts_of, numbered
+from nmt.data.stored import Spilled
 from nmt.errors import UserError
 from nmt.evaluate.analyses import AnalysedSplit, write_analyses
 from nmt.evaluate.report import REPORT, ReportedSplit, write_report
@@ -24,7 +25,6 @@ from nmt.evaluation.metrics import tokenised_note
 from nmt.evaluation.references import FORCED_FILE, attention_maps, entropy, entropy_by_head, hidden_share, perplexity
 from nmt.evaluation.split import FILES as FILES_OF_SPLIT
 from nmt.evaluation.split import Gold, HeatmapSettings, SplitResult, evaluate_split, summary
-from nmt.evaluation.stored import StoredTranslations
 from nmt.evaluation.word_counts import WORDS_FILE
 from nmt.files import replacing_folder
 from nmt.foreign import inside
@@ -45,6 +45,7 @@ FILES = "source=FILE reference=FILE"  # in place of the run's own data
 TER_CHARACTERS = 10_000  # the longest reference without a warning
 ATTENTION_MAPS = 6  # references whose weights are saved for nmt.compare
 WINDOW = 2000  # sentences that are forced at a time
+IN_MEMORY = 2000  # translations with their weights, some tens of MB; the others are in a temporary file
 OWN_FILES = (*FILES_OF_SPLIT, FORCED_FILE, WORDS_FILE, REPORT)  # of the folder of a split
 MODEL = ("choices", "encoder", "attention", "decoder")  # parts of the configuration that scores record
 
@@ -165,7 +166,7 @@ class Scoring:
         started = time.monotonic()
         contexts = contexts_of(split.source, split.documents, translator.context_sentences)
         notes = NoteCounter()
-        translations = StoredTranslations(notes.best(translator.translate(requests_of(split.source, contexts))))
+        translations = Spilled(notes.best(translator.translate(requests_of(split.source, contexts))), IN_MEMORY)
         for message in notes.messages(split.name, "line"):
             print_message(message)
         seconds = time.monotonic() - started
@@ -250,7 +251,7 @@ def _forced(
             sources, targets = ([side[row] for row in window] for side in (split.source, split.target))
             yield translator.force(sources, targets, [contexts[row] for row in window])
 
-    return StoredTranslations(chain.from_iterable(by_window()))
+    return Spilled(chain.from_iterable(by_window()), IN_MEMORY)
 
 
 def _measured(

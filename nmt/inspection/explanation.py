@@ -22,7 +22,7 @@ import torch
 from nmt.alignment.units import source_units, target_units, word_number
 from nmt.alignment.word_weights import word_weights
 from nmt.data.batch import make_batch
-from nmt.data.documents import context_tensor
+from nmt.data.document_lines import context_tensor
 from nmt.errors import UserError
 from nmt.inspection.details import documented
 from nmt.inspection.document import DIGITS, Json, Style

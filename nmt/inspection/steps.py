@@ -13,7 +13,7 @@ from torch import Tensor
 
 from nmt.attention import Attention, Hard, Pins, Stages
 from nmt.data.batch import make_batch
-from nmt.data.documents import context_tensor
+from nmt.data.document_lines import context_tensor
 from nmt.text.tokenizer import BOS, EOS, Tokenizer
 from nmt.translation.stepping import Stepper
 from nmt.translation.translator import Translator

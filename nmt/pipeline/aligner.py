@@ -11,7 +11,7 @@ from nmt.alignment.units import spelled
 from nmt.alignment.word_weights import Weights, best_links, saliency_weights, word_weights
 from nmt.build.open import Checkpoint, OpenRun, open_for_forcing
 from nmt.compute import Compute
-from nmt.data.documents import contexts_of
+from nmt.data.document_lines import contexts_of
 from nmt.limits import NotNegative, Positive
 from nmt.links import GoldLinks, Link
 from nmt.terminal import print_message
@@ -40,7 +40,7 @@ SALIENCY = Evidence("saliency", 0)
 class SentencePairs(NamedTuple):
     """Sentences with their translations, their word units, gold links and documents if there are any.
 
-    `documents` has the number of each pair's document, in ascending order (`nmt.data.documents`).
+    `documents` has the number of each pair's document, in ascending order (`nmt.data.document_lines`).
     """
 
     name: str

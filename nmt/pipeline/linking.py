@@ -16,7 +16,7 @@ from nmt.build.paths import check_paths
 from nmt.build.requests import check_pair
 from nmt.data.languages import language_codes
 from nmt.data.lines import read_lines, read_parallel_lines
-from nmt.data.misaligned import doubts_about
+from nmt.data.misalignment import doubts_about
 from nmt.drawing.layout import plain_table
 from nmt.errors import SettingError, UserError, check_parallel
 from nmt.links import (

@@ -7,13 +7,13 @@ from typing import NamedTuple
 from nmt.build import parts as build
 from nmt.data.batch import Batch
 from nmt.data.cache import prepare, spilled
-from nmt.data.corpus import Split, links_fingerprint
-from nmt.data.documents import Contexts
+from nmt.data.dataset import Split, links_fingerprint
+from nmt.data.document_lines import Contexts
 from nmt.data.guide import Guide
-from nmt.data.large import HELD
 from nmt.data.pairs import EncodedPairs, SampledPairs, held
-from nmt.data.planning import TokenBatches
-from nmt.data.tokenizers import trained
+from nmt.data.stored import HELD
+from nmt.data.token_batches import TokenBatches
+from nmt.data.tokenizer_cache import trained
 from nmt.errors import UserError
 from nmt.pipeline.recipe import Recipe
 from nmt.text.tokenizer import Tokenizer, load_tokenizer

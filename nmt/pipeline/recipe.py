@@ -20,9 +20,9 @@ from nmt.command.composing import compose
 from nmt.command.resuming import merge_for_resume
 from nmt.compute import Compute
 from nmt.configuration import ABSENT, look_up, without_classes
-from nmt.data.corpus import DataSource, Split
-from nmt.data.files import UserFiles
-from nmt.data.large import MANY
+from nmt.data.dataset import DataSource, Split
+from nmt.data.sources import UserFiles
+from nmt.data.stored import MANY
 from nmt.errors import UserError
 from nmt.limits import NotNegative
 from nmt.locks import locked

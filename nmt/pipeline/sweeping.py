@@ -23,7 +23,7 @@ from nmt.command.keys import SHARED_KEYS
 from nmt.command.quoting import pasteable, python, quote, shell_word, unquoted
 from nmt.command.sweeping import Combination, expand
 from nmt.compute import choose_device
-from nmt.data.files import UserFiles
+from nmt.data.sources import UserFiles
 from nmt.errors import UserError
 from nmt.limits import NotNegative, checked
 from nmt.locks import SWEEP, locked

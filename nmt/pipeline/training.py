@@ -20,13 +20,13 @@ from nmt.build.open import unchecked
 from nmt.build.paths import pipes_of
 from nmt.checksums import replacing
 from nmt.command.quoting import pasteable, python, unquoted
-from nmt.data.documents import contexts_of
-from nmt.data.files import UserFiles
+from nmt.data.document_lines import contexts_of
 from nmt.data.habits import habits
 from nmt.data.languages import doubts
 from nmt.data.pairs import length_ratio, lexicon_of
-from nmt.data.planning import TokenBatches
+from nmt.data.sources import UserFiles
 from nmt.data.streams import keeping_pipes
+from nmt.data.token_batches import TokenBatches
 from nmt.errors import UserError
 from nmt.files import remove_unfinished
 from nmt.locks import LockedError, locked

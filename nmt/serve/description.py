@@ -9,13 +9,11 @@ import re
 from itertools import islice
 from typing import Any
 
-from nmt.build.open import has_weights
 from nmt.data.languages import UNNAMED, english_name, sample
 from nmt.errors import UserError
 from nmt.foreign import inside
 from nmt.pipeline.linking import named_languages
 from nmt.runs import EXAMPLE_FOLLOWS, Run
-from nmt.translation.stepping import heads_of
 from nmt.translation.translator import Translator
 
 _LINES = 50  # of an evaluation, to choose from
@@ -35,8 +33,8 @@ def describe(run: Run, translator: Translator, languages: Any = None) -> dict[st
         "source": source,
         "target": target,
         "languages": [english_name(code or word) for code, word in ((source, "source"), (target, "target"))],
-        "attends": has_weights(translator),
-        "heads": list(heads_of(translator.models)),
+        "attends": translator.attends,
+        "heads": list(translator.heads.names),
         "encoder_heads": list(model.encoder.heads),
         "self_heads": list(model.decoder.self_heads),
         "context_sentences": translator.context_sentences,

@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from nmt.text.sentences import FULL_STOPS, split_sentences
+from nmt.text.sentence_split import FULL_STOPS, split_sentences
 
 #: Tags, comments and declarations. What is not closed reaches to the end, so that nothing is read twice.
 _TOKEN = re.compile(

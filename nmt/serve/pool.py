@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from starlette.requests import Request
 
-from nmt.data.documents import Follower
+from nmt.data.document_lines import Follower
 from nmt.inspection.whatif import Edits
 from nmt.runs import Run
 from nmt.search import Penalties

@@ -1,7 +1,7 @@
 """Subword sampling: random segmentations, so that a small corpus shows its words in many forms.
 
-Used by `tokenizer.Vocabulary.sample` in training. SentencePiece samples too, but its seed gives other samples in every
-process, so that a run could not be repeated or resumed; here the same seed gives the same samples.
+Used by `tokenizer.Vocabulary.sample` in training. SentencePiece samples too, but its generator belongs to a thread
+and is seeded once (its issues 540 and 635), so that no run could be resumed. Here, equal seeds give equal samples.
 """
 
 import bisect

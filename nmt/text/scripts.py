@@ -4,10 +4,11 @@ Used to count words or characters, to decide on separate vocabularies, and to ch
 """
 
 import functools
-import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
+
+import fontTools.unicodedata  # type: ignore[import-untyped]
 
 #: Scripts without spaces between words, and Hangul, with the codes of their languages; the first code is the usual one.
 LANGUAGES = {
@@ -21,10 +22,6 @@ LANGUAGES = {
     "Tibetan": ("bo", "bod", "tib", "dz", "dzo"),
 }
 _SCRIPT_OF_LANGUAGE = {code: script for script, codes in LANGUAGES.items() for code in codes}
-
-#: First words of Unicode character names that are not the name of a script.
-_PREFIXES = ("FULLWIDTH ", "HALFWIDTH ")
-_NAMES = {"Cjk": "Han", "Ideographic": "Han", "Hiragana": "Kana", "Katakana": "Kana", "Katakana-Hiragana": "Kana"}
 
 #: Lines that `script_of` reads of a long text.
 _SAMPLE = 20_000
@@ -49,15 +46,16 @@ def script_of_language(language: str) -> str:
 
 
 @functools.cache
-def _script_of_character(character: str) -> str:
-    """The script of a letter ("Latin", "Han", "Kana"), from its Unicode name; "" for what is no letter."""
-    if not character.isalpha():
-        return ""
-    name = unicodedata.name(character, "")
-    for prefix in _PREFIXES:
-        name = name.removeprefix(prefix)
-    word = name.partition(" ")[0].title()
-    return _NAMES.get(word, word)
+def script(letter: str) -> str:
+    """The Unicode script of a character: "Latin", "Han", "Hiragana" ...; "" for characters of several scripts."""
+    code = fontTools.unicodedata.script(letter)
+    return "" if code in ("Zyyy", "Zinh", "Zzzz") else str(fontTools.unicodedata.script_name(code))
+
+
+def _script_of_letter(character: str) -> str:
+    """As `script`, "Kana" for both kinds of kana; "" for what is no letter."""
+    name = script(character) if character.isalpha() else ""
+    return "Kana" if name in ("Hiragana", "Katakana") else name
 
 
 def _count_scripts(lines: Sequence[str]) -> Counter[str]:
@@ -67,7 +65,7 @@ def _count_scripts(lines: Sequence[str]) -> Counter[str]:
         characters.update(line)
     counts: Counter[str] = Counter()
     for character, count in characters.items():
-        counts[_script_of_character(character)] += count
+        counts[_script_of_letter(character)] += count
     del counts[""]
     kana, han = counts.pop("Kana", 0), counts["Han"]
     if kana > _KANA * (kana + han):
@@ -114,7 +112,7 @@ def unspaced(text: str) -> bool:
     True if most letters are of such a script and the words at white space are long: Chinese that somebody has
     segmented (as in "\u6211 \u7231 \u4f60") has words like any other text.
     """
-    scripts = [script for script in map(_script_of_character, text) if script]
+    scripts = [script for script in map(_script_of_letter, text) if script]
     letters = sum(script == "Kana" or (script in LANGUAGES and script != "Hangul") for script in scripts)
     words = len(text.split())
     return letters > len(scripts) / 2 and (words == 1 or letters > 4 * words)

@@ -1,4 +1,4 @@
-"""Strings to token ids and back; with `train.py`, the only file that knows SentencePiece.
+"""Strings to token ids and back; with `tokenizer_trainer.py`, the only file that knows SentencePiece.
 
 A `Vocabulary` is the SentencePiece model of one side, a `Tokenizer` the pair of them.
 """
@@ -49,7 +49,7 @@ class Vocabulary:
     """One SentencePiece model.
 
     Args:
-        model: the serialised model, with the ids PAD, UNK, BOS, EOS (`train.py` trains and converts models).
+        model: the serialised model, with the ids PAD, UNK, BOS, EOS (see `tokenizer_trainer.py`).
         name: of the model in error messages.
 
     Raises:

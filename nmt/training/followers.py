@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from nmt.data.batch import Batch
-from nmt.data.planning import TokenBatches
+from nmt.data.token_batches import TokenBatches
 from nmt.memory import give_memory_back
 from nmt.processes import Processes
 from nmt.signals import handling, stop_signals

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import torch
 
-from nmt.data.ahead import ahead
 from nmt.data.batch import Batch
-from nmt.data.planning import TokenBatches
+from nmt.data.prefetch import ahead
+from nmt.data.token_batches import TokenBatches
 from nmt.errors import UserError
 from nmt.memory import give_memory_back
 from nmt.model.transformer.weighted import branch_weights

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 
 from nmt.compute import Compute
-from nmt.data.planning import TokenBatches
+from nmt.data.token_batches import TokenBatches
 from nmt.model import Seq2Seq
 from nmt.search import GreedySearch
 from nmt.text.scripts import language_by_script

@@ -8,7 +8,7 @@ from typing import Any, Literal, cast, get_args
 
 from nmt.build.open import TranslatorRequest
 from nmt.build.paths import is_replaceable
-from nmt.data.documents import Followed
+from nmt.data.document_lines import Followed
 from nmt.data.lines import Invalid
 from nmt.errors import UserError
 from nmt.files import STANDARD

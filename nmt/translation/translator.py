@@ -11,7 +11,7 @@ import torch
 from nmt.attention import Pins, Slots, pins_of
 from nmt.compute import CPU, Compute
 from nmt.data.batch import Batch, make_batch
-from nmt.data.documents import context_tensor
+from nmt.data.document_lines import context_tensor
 from nmt.errors import UserError
 from nmt.model import Seq2Seq
 from nmt.processes import ALONE, Processes

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from nmt.compute import Compute
 from nmt.data.batch import make_batch
-from nmt.data.documents import context_tensor
+from nmt.data.document_lines import context_tensor
 from nmt.model import Seq2Seq
 from nmt.text.tokenizer import BOS, EOS, SPECIAL_PIECES, Tokenizer
 from nmt.translation import forcing

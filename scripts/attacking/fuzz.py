@@ -9,7 +9,7 @@ from pathlib import Path
 
 from attacking.victim import Result, copy_of, said, victim
 from nmt import api
-from nmt.data.files import UserFiles
+from nmt.data.sources import UserFiles
 from nmt.errors import UserError
 
 #: Pieces of lines: text, spaces, marks that combine or turn the direction, controls, long words.

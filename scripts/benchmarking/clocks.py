@@ -8,7 +8,7 @@ import torch
 from benchmarking.settings import Exchange, Json, Place
 from nmt.data.batch import Batch
 from nmt.data.pairs import EncodedPairs
-from nmt.data.planning import TokenBatches
+from nmt.data.token_batches import TokenBatches
 
 
 class Enough(Exception):  # noqa: N818  a way out of the training loop, not an error

@@ -11,13 +11,13 @@ import numpy as np
 
 from benchmarking.settings import Json, Scale
 from nmt.data.builtin import BuiltIn
-from nmt.data.corpus import DataSource, Split
-from nmt.data.files import Multi30k
+from nmt.data.dataset import DataSource, Split
 from nmt.data.pairs import EncodedPairs, Ragged, encode_in_memory
+from nmt.data.sources import Multi30k
 from nmt.errors import UserError
 from nmt.files import write_text
 from nmt.text.tokenizer import Tokenizer
-from nmt.text.train import TokenizerTrainer
+from nmt.text.tokenizer_trainer import TokenizerTrainer
 
 SOURCE, TARGET = "de", "en"
 
@@ -49,7 +49,7 @@ def prepare(folder: Path, data: str | None, tokenizer: str | None, scale: Scale)
             tokenizer = str(beside)
     else:
         pairs, valid, test = scale.built_in
-        source = BuiltIn(SOURCE, TARGET, train_pairs=pairs, valid_pairs=valid, test_pairs=test)
+        source = BuiltIn(train_pairs=pairs, valid_pairs=valid, test_pairs=test)
         notes += ["Corpus: the built-in one (Multi30k is not there: --data DIR, or NMT_DATA).", *source.notes()]
     if not source.tests():
         raise UserError(f"{data} has no test set to translate. Put test_2016_flickr.{SOURCE} and .{TARGET} there.")

@@ -13,7 +13,7 @@ from nmt.build import parts as build
 from nmt.command.composing import compose
 from nmt.compute import Compute
 from nmt.data.pairs import length_ratio, lexicon_of
-from nmt.data.planning import TokenBatches
+from nmt.data.token_batches import TokenBatches
 from nmt.limits import checked
 from nmt.model import Seq2Seq
 from nmt.runs import Run

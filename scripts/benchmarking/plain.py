@@ -13,7 +13,7 @@ from torch.nn.utils.rnn import pack_padded_sequence
 
 from benchmarking.settings import Place, Sizes
 from nmt.data.batch import Batch
-from nmt.data.planning import TokenBatches
+from nmt.data.token_batches import TokenBatches
 from nmt.text.tokenizer import PAD
 
 

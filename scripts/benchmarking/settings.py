@@ -158,7 +158,7 @@ class Scale:
     trained: int = 200
     translated: dict[int, int] = field(default_factory=lambda: {1: 50, 64: 1000})
     rate_seconds: float = 2.0
-    built_in: tuple[int, int, int] = (20_000, 500, 1000)
+    built_in: tuple[int, int, int] = (20_000, 500, 500)
     growth: dict[str, tuple[int, ...]] = field(
         default_factory=lambda: {
             "sentence_length": (10, 20, 40, 80, 160),

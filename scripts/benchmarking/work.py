@@ -38,7 +38,7 @@ from nmt import __version__
 from nmt.build import parts as build
 from nmt.command.composing import compose
 from nmt.compute import Compute, choose_device, has_int8
-from nmt.data.corpus import Split
+from nmt.data.dataset import Split
 from nmt.data.pairs import EncodedPairs, SampledPairs
 from nmt.files import write_bytes
 from nmt.model import Seq2Seq

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from nmt.data.ahead import READY, ahead
+from nmt.data.prefetch import READY, ahead
 
 
 def threads() -> int:

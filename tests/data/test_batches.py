@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.data.batch import make_batch
-from nmt.data.corpus import Split
+from nmt.data.dataset import Split
 from nmt.data.lines import read_lines
 from nmt.data.pairs import EncodedPairs, Ragged, SampledPairs, encode_in_memory, length_ratio
-from nmt.data.planning import TokenBatches, plan_batches
+from nmt.data.token_batches import TokenBatches, plan_batches
 from nmt.text.tokenizer import BOS, EOS, PAD, Tokenizer, Vocabulary
-from nmt.text.train import TokenizerTrainer
+from nmt.text.tokenizer_trainer import TokenizerTrainer
 
 TOKENS = st.lists(st.integers(4, 99), max_size=7)
 PAIRS = st.lists(st.tuples(TOKENS, TOKENS), min_size=1, max_size=6)

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.data.cache import key, prepare
-from nmt.data.corpus import Split
+from nmt.data.dataset import Split
 from nmt.data.pairs import EncodedPairs, encode_blocks, encode_in_memory
 from nmt.errors import UserError
 from nmt.text.tokenizer import Tokenizer
-from nmt.text.train import TokenizerTrainer
+from nmt.text.tokenizer_trainer import TokenizerTrainer
 
 SOURCE = [f"der {word} Hund {number}" for number in range(40) for word in ("rote", "alte", "kleine")]
 TARGET = [f"the {word} dog {number}" for number in range(40) for word in ("red", "old", "small")]
@@ -124,7 +124,7 @@ def test_a_damaged_cache_is_rebuilt(damage: str, tokenizer: Tokenizer, tmp_path:
     split = Split("train", SOURCE, TARGET)
     whole = prepare(split, tokenizer, **LIMITS, cache=tmp_path)
     (folder,) = tmp_path.iterdir()
-    pairs, about = folder / "pairs.arrow", folder / "about.json"
+    pairs, about = folder / "table.arrow", folder / "about.json"
     data = bytearray(pairs.read_bytes())
     expected = encode_in_memory(split, tokenizer, **LIMITS)
     assert same(whole, expected)
@@ -147,7 +147,7 @@ def test_a_damaged_cache_is_rebuilt(damage: str, tokenizer: Tokenizer, tmp_path:
         folder.write_text("in the way")
     assert same(prepare(split, tokenizer, **LIMITS, cache=tmp_path), expected)
     assert [path.name for path in tmp_path.iterdir()] == [folder.name]
-    assert (folder / "pairs.arrow").read_bytes() != bytes(data[: len(data) // 2])
+    assert (folder / "table.arrow").read_bytes() != bytes(data[: len(data) // 2])
 
 
 def _prepare_at_once(cache: Path, barrier: "multiprocessing.synchronize.Barrier", model: bytes, results: Path) -> None:
@@ -213,5 +213,5 @@ def test_a_folder_that_cannot_be_written_is_named(tokenizer: Tokenizer, tmp_path
 
 
 def test_batches_do_not_need_the_datasets_library() -> None:
-    program = "import nmt.data.planning, sys; assert not {'datasets', 'pyarrow', 'hydra'} & set(sys.modules)"
+    program = "import nmt.data.token_batches, sys; assert not {'datasets', 'pyarrow', 'hydra'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", program], check=True, cwd=Path(__file__).parents[2])

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.data.batch import make_batch
-from nmt.data.corpus import Split
-from nmt.data.documents import (
+from nmt.data.dataset import Split
+from nmt.data.document_lines import (
     Contexts,
     Follower,
     by_blank_lines,
@@ -18,11 +18,11 @@ from nmt.data.documents import (
     contexts_of,
     numbered,
 )
-from nmt.data.files import TextFiles, UserFiles
 from nmt.data.holdout import divide
+from nmt.data.sources import TextFiles, UserFiles
 from nmt.errors import UserError
 from nmt.text.tokenizer import EOS, PAD, Tokenizer
-from nmt.text.train import TokenizerTrainer
+from nmt.text.tokenizer_trainer import TokenizerTrainer
 from tests.pipeline.small import write_lines
 
 #: Two documents of three and two lines, empty lines before, between and after them.

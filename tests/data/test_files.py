@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from nmt.data.corpus import safe_name
-from nmt.data.files import Multi30k, Tatoeba, TextFiles, UserFiles, name_tests
+from nmt.data.dataset import safe_name
 from nmt.data.languages import checked_languages
+from nmt.data.sources import Multi30k, Tatoeba, TextFiles, UserFiles, name_tests
 from nmt.errors import UserError
 from nmt.limits import checked
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given as holds
 from hypothesis import strategies as st
 
-from nmt.data.given import lists_of_texts, text, texts
+from nmt.data.python_text import lists_of_texts, text, texts
 from nmt.errors import UserError
 
 LINES = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), max_size=5), min_size=1, max_size=6)

@@ -11,12 +11,12 @@ import torch
 
 from nmt.data.batch import make_batch
 from nmt.data.cache import prepare
-from nmt.data.corpus import Split
+from nmt.data.dataset import Split
 from nmt.data.guide import Guide
 from nmt.data.pairs import SampledPairs, encode_in_memory
-from nmt.data.planning import TokenBatches
+from nmt.data.token_batches import TokenBatches
 from nmt.text.tokenizer import Tokenizer
-from nmt.text.train import TokenizerTrainer
+from nmt.text.tokenizer_trainer import TokenizerTrainer
 from tests.pipeline.small import pairs
 
 ROWS = pairs(80)

@@ -7,10 +7,10 @@ from typing import Any
 import datasets  # type: ignore[import-untyped]
 import pytest
 
-from nmt.data.corpus import Split
-from nmt.data.files import Multi30k
-from nmt.data.hub import Hub
-from nmt.data.large import Stored
+from nmt.data.dataset import Split
+from nmt.data.hub_source import Hub
+from nmt.data.sources import Multi30k
+from nmt.data.stored import StoredLines
 from nmt.errors import UserError
 
 
@@ -108,15 +108,15 @@ def test_a_large_table_stays_in_its_files(
     small, stays = Hub(path), Hub(path)
     stays.known = tmp_path / "known" if known else None
     splits = {name: small.read(name) for name in small.splits()}
-    monkeypatch.setattr("nmt.data.large.LARGE", 0)
+    monkeypatch.setattr("nmt.data.stored.LARGE", 0)
     for _ in range(2):
         for name, split in splits.items():
             same = stays.read(name)
             assert (list(same.source), list(same.target)) == (list(split.source), list(split.target))
             assert same.fingerprint() == split.fingerprint()
         assert stays.notes() == small.notes()
-        assert isinstance(stays.read("train").source, Stored)
-        assert not isinstance(splits["train"].source, Stored)
+        assert isinstance(stays.read("train").source, StoredLines)
+        assert not isinstance(splits["train"].source, StoredLines)
 
 
 def test_a_single_saved_table_is_a_training_split(tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_multi30k_of_the_hub_has_the_names_of_the_files(tmp_path: Path, monkeypa
         asked.append(path)
         return tables
 
-    monkeypatch.setattr("nmt.data.hub.load_tables", load)
+    monkeypatch.setattr("nmt.data.hub_source.load_tables", load)
     data = Multi30k(None, "en", "de")
     assert data.splits() == ["train", "valid", "test_2016_flickr"]
     assert data.read("test_2016_flickr") == Split("test_2016_flickr", ["one"], ["eins"])

@@ -10,20 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.data import large
+from nmt.data import stored
 from nmt.data.cache import prepare, spilled
-from nmt.data.corpus import Split, links_fingerprint
-from nmt.data.documents import Contexts
-from nmt.data.files import TextFiles, UserFiles
+from nmt.data.dataset import Split, links_fingerprint
+from nmt.data.document_lines import Contexts
 from nmt.data.guide import Guide
 from nmt.data.holdout import divide, hold_out_of_many, normal
-from nmt.data.large import FileLines, Stored
 from nmt.data.pairs import EncodedPairs, Ragged, SampledPairs, encode_in_memory, length_ratio, lexicon_of
-from nmt.data.planning import TokenBatches
-from nmt.data.tokenizers import trained
+from nmt.data.sources import TextFiles, UserFiles
+from nmt.data.stored import StoredLines
+from nmt.data.token_batches import TokenBatches
+from nmt.data.tokenizer_cache import trained
 from nmt.errors import UserError
 from nmt.text.tokenizer import Tokenizer
-from nmt.text.train import TokenizerTrainer
+from nmt.text.tokenizer_trainer import TokenizerTrainer
 
 COUNT = 700
 SOURCE = [" ".join(["der", "rote", "Hund", "läuft", f"{row}"][: 1 + row % 5]) + f" {row}" for row in range(COUNT)]
@@ -56,16 +56,16 @@ def test_text_in_files_is_the_text_in_memory(folder: Path, monkeypatch: pytest.M
     trainer = TokenizerTrainer("unigram", vocabulary_size=320, sample_sentences=100)
     tokenizer, notes = trainer.train(in_memory["train"].source, in_memory["train"].target)
     expected = prepare(in_memory["train"], tokenizer, **LIMITS, cache=folder / "one")
-    monkeypatch.setattr(large, "LARGE", 1)
+    monkeypatch.setattr(stored, "LARGE", 1)
     for _ in range(2):  # nothing is known, then all is
         for name, split in in_memory.items():
             found = text(folder).read(name)
-            assert isinstance(found.source, FileLines)
-            assert isinstance(found.target, FileLines)
+            assert isinstance(found.source, StoredLines)
+            assert isinstance(found.target, StoredLines)
             assert (list(found.source), list(found.target)) == (list(split.source), list(split.target))
             assert found.fingerprint() == split.fingerprint()
         found = text(folder).read("train")
-        assert isinstance(found.links, FileLines)
+        assert isinstance(found.links, StoredLines)
         assert in_memory["train"].links is not None
         assert list(found.links) == in_memory["train"].links
         assert links_fingerprint(found.links) == links_fingerprint(in_memory["train"].links)
@@ -93,8 +93,8 @@ def test_documents_in_files_are_those_in_memory(
 
     expected = read()
     tokenizer, _ = TokenizerTrainer("char").train(*sides)
-    monkeypatch.setattr(large, "LARGE", 1)
-    monkeypatch.setattr(large, "HELD", 100)
+    monkeypatch.setattr(stored, "LARGE", 1)
+    monkeypatch.setattr(stored, "HELD", 100)
     found = read()
     for name, split in expected.items():
         assert [*found[name].source] == [*split.source]
@@ -102,7 +102,7 @@ def test_documents_in_files_are_those_in_memory(
         assert np.array_equal(np.asarray(found[name].documents), np.asarray(split.documents))
         assert found[name].fingerprint() == split.fingerprint()
     train = found["train"]
-    assert isinstance(train.source, Stored)
+    assert isinstance(train.source, StoredLines)
     assert isinstance(train.documents, np.memmap)
     pairs = encode_in_memory(train, tokenizer, **LIMITS)
     batch = pairs.batch(np.arange(0, len(pairs), 7))
@@ -112,7 +112,7 @@ def test_documents_in_files_are_those_in_memory(
 
 
 def test_a_known_text_is_not_read_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(large, "LARGE", 1)
+    monkeypatch.setattr(stored, "LARGE", 1)
     trainer = TokenizerTrainer("char")
     tokenizer, _ = trainer.train(SOURCE, TARGET)
     source = TextFiles("de", "en", f"{folder}/train", f"{folder}/valid")
@@ -123,15 +123,15 @@ def test_a_known_text_is_not_read_again(folder: Path, monkeypatch: pytest.Monkey
         return split.fingerprint(), prepare(split, tokenizer, **LIMITS, cache=folder / "cache")
 
     read: list[tuple[int, int]] = []
-    original = FileLines.between
+    original = StoredLines.between
 
-    def noted(lines: FileLines, first: int, end: int) -> list[str]:
+    def noted(lines: StoredLines, first: int, end: int) -> list[str]:
         read.append((first, end))
         return original(lines, first, end)
 
     first = start()
-    monkeypatch.setattr(FileLines, "between", noted)
-    monkeypatch.setattr(large, "_MANY", 40)
+    monkeypatch.setattr(StoredLines, "between", noted)
+    monkeypatch.setattr(stored, "_MANY", 40)
     again = start()
     assert again[0] == first[0]
     assert again[1].rows.tolist() == first[1].rows.tolist()
@@ -147,11 +147,11 @@ def test_a_users_files_stay_in_their_files(files: list[str], folder: Path, monke
 
     small = made()
     expected = {name: small.read(name) for name in small.splits()}
-    monkeypatch.setattr(large, "LARGE", 1)
+    monkeypatch.setattr(stored, "LARGE", 1)
     monkeypatch.setattr("nmt.data.holdout.MANY", 1)
     source = made()
     found = {name: source.read(name) for name in source.splits()}
-    assert isinstance(found["train"].source, Stored)
+    assert isinstance(found["train"].source, StoredLines)
     assert {name: len(split.source) for name, split in found.items()} == {"train": 656, "valid": 20, "test": 10}
     both = [
         sorted(pair for split in splits.values() for pair in zip(split.source, split.target, strict=True))
@@ -207,10 +207,10 @@ def many() -> EncodedPairs:
 def test_very_many_pairs_are_planned_some_at_a_time(
     many: EncodedPairs, shuffle: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nmt.data.planning.MANY", 1000)
-    monkeypatch.setattr(large, "HELD", 1000)
-    monkeypatch.setattr("nmt.data.planning._STRETCH", 10)
-    monkeypatch.setattr("nmt.data.planning._PART", 1000)
+    monkeypatch.setattr("nmt.data.token_batches.MANY", 1000)
+    monkeypatch.setattr(stored, "HELD", 1000)
+    monkeypatch.setattr("nmt.data.token_batches._STRETCH", 10)
+    monkeypatch.setattr("nmt.data.token_batches._PART", 1000)
 
     def plan(seed: int, epoch: int) -> list[list[int]]:
         made = TokenBatches(many, tokens_per_batch=300, seed=seed, shuffle=shuffle, folder=tmp_path).plan(epoch)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.data.builtin import BuiltIn
-from nmt.data.misaligned import find_shift
+from nmt.data.misalignment import find_shift
 
 Text = tuple[list[str], list[str]]
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.data.files import TextFiles, UserFiles
-from nmt.data.formats import format_of, is_markup
 from nmt.data.habits import LineWatch, habits
+from nmt.data.sources import TextFiles, UserFiles
+from nmt.data.text_formats import format_of, is_markup
 from nmt.errors import UserError
 
 FORMATS = {

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nmt.data import large
-from nmt.data.files import UserFiles
-from nmt.data.tables import read_table
+from nmt.data import stored
+from nmt.data.sources import UserFiles
+from nmt.data.text_tables import read_table
 from nmt.errors import UserError
 
 GERMAN = [f"Das {number}. Haus steht am {word}." for number in range(40) for word in ("See", "Wald", "Weg")]
@@ -125,7 +125,7 @@ def test_columns_have_names(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
 @pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
-@pytest.mark.parametrize("size", [large.LARGE, 1])
+@pytest.mark.parametrize("size", [stored.LARGE, 1])
 @given(
     cells=st.lists(
         st.tuples(*[st.text(st.characters(codec="utf-8", exclude_characters="\t\r\0", exclude_categories=["Cs"]))] * 2),
@@ -146,7 +146,7 @@ def test_what_a_spreadsheet_writes_is_read(
     path = tmp_path / ("t.tsv" if delimiter == "\t" else "t.csv")
     path.write_text(as_csv(rows, delimiter, quoting), encoding="utf-8", newline="")
     with monkeypatch.context() as patch:
-        patch.setattr(large, "LARGE", size)
+        patch.setattr(stored, "LARGE", size)
         read = read_table(path, tmp_path / f"known-{len(list(tmp_path.iterdir()))}")
     assert isinstance(read.rows, list) == (size > 1)
     # A cell that is not a line becomes one, and blanks around it go.

@@ -17,9 +17,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.data import large, streams
-from nmt.data.large import FileLines, parallel_text_lines, text_lines
+from nmt.data import stored, streams
 from nmt.data.lines import open_lines, read_lines, read_parallel_lines
+from nmt.data.stored import StoredLines, parallel_text_lines, text_lines
 from nmt.errors import UserError
 from nmt.files import STANDARD
 
@@ -91,17 +91,17 @@ def test_the_same_lines_from_a_file_and_from_a_pipe(
         with pipe_of(data, piece) as path:
             assert read(path) == expected
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(large, "LARGE", size)
+        patch.setattr(stored, "LARGE", size)
         assert [*text_lines(folder / "text", folder / "known")] == expected
         for _ in range(2):  # what is known of it is known of the same text in another pipe
             with pipe_of(data, piece) as path:
                 found = text_lines(path, folder / "known")
             assert [*found] == expected
             assert found[1:3] == expected[1:3]
-        if isinstance(found, FileLines):
+        if isinstance(found, StoredLines):
             with pipe_of(PACKERS[packer](b"other\n" * 10)) as path:
                 other = text_lines(path, folder / "known")
-            assert isinstance(other, FileLines) or len(other) == 10
+            assert isinstance(other, StoredLines) or len(other) == 10
             assert [*other] == ["other"] * 10
 
 

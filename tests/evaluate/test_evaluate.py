@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.data.corpus import Split
+from nmt.data.dataset import Split
 from nmt.runs import Run
 from nmt.versions import code_revision
 from tests.pipeline.small import call, copied, pairs, snapshot, weights, words, write_lines

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from nmt.data.lines import iterate_lines
 from nmt.errors import UserError
 from nmt.export.program_lines import arriving, protected, spelled
-from nmt.text.train import TokenizerTrainer
+from nmt.text.tokenizer_trainer import TokenizerTrainer
 from tests.pipeline.small import call
 
 needs_both = pytest.mark.skipif(

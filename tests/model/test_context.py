@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from nmt.data.batch import make_batch
-from nmt.data.documents import context_tensor
+from nmt.data.document_lines import context_tensor
 from nmt.errors import UserError
 from nmt.model import Seq2Seq
 from nmt.model.context.hierarchical import Hierarchical

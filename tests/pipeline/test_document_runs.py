@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import nmt
-from nmt.data.documents import Follower
+from nmt.data.document_lines import Follower
 from nmt.runs import Run
 from tests.pipeline.colours import COLOURS, documents, words
 from tests.pipeline.small import SMALL, call, write_lines

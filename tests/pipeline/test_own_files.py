@@ -10,7 +10,7 @@ from omegaconf import DictConfig, OmegaConf
 from nmt.build import parts as build
 from nmt.command.composing import compose
 from nmt.command.quoting import quote
-from nmt.data.files import UserFiles
+from nmt.data.sources import UserFiles
 from nmt.pipeline.recipe import check_model, fit_to_text
 from nmt.runs import Run
 from tests.pipeline.small import call, pairs, snapshot, write_lines

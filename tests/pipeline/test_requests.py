@@ -8,7 +8,7 @@ import pytest
 
 from nmt.build.requests import SearchRequest
 from nmt.command.composing import compose
-from nmt.data.corpus import Split
+from nmt.data.dataset import Split
 from nmt.evaluate.work import _rows_to_force
 from nmt.pipeline.recipe import take_named_budget
 from nmt.runs import Run

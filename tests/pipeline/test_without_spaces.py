@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt.data.builtin import BuiltIn
 from nmt.runs import Run
+from tests.data.generated import generated
 from tests.pipeline.small import call, snapshot, words, write_lines
 
 pytestmark = pytest.mark.long
@@ -20,8 +20,8 @@ ATTRIBUTION = "CC-BY 2.0 (France) Attribution: tatoeba.org #1276 (CK) & #2481 (M
 
 def tatoeba(folder: Path, locale: str, pairs: int = 300) -> Path:
     """A file as Tatoeba's are: English, the other language, the attribution."""
-    train = BuiltIn("en", locale, train_pairs=pairs, valid_pairs=1, test_pairs=1).read("train")
-    lines = [f"{source}\t{target}\t{ATTRIBUTION}" for source, target in zip(train.source, train.target, strict=True)]
+    train = generated("phrases", target=locale, train=pairs)["train"]
+    lines = [f"{pair.source}\t{pair.target}\t{ATTRIBUTION}" for _, pair, _ in train]
     return write_lines(folder / f"{CODES[locale]}.txt", lines)
 
 
@@ -95,11 +95,9 @@ def test_the_command_line_decides_on_vocabularies(here: Path, capfd: Capture) ->
 
 
 def test_prepared_files_get_separate_vocabularies_too(here: Path, capfd: Capture) -> None:
-    data = BuiltIn("en", "ru", train_pairs=200, valid_pairs=20, test_pairs=20)
-    for name in ("train", "valid", "test"):
-        split = data.read(name)
-        write_lines(here / f"{name}.de", split.source)
-        write_lines(here / f"{name}.en", split.target)
+    for name, lines in generated("phrases", target="ru", train=200, valid=20, test=20).items():
+        write_lines(here / f"{name}.de", [line.pair.source for line in lines])
+        write_lines(here / f"{name}.en", [line.pair.target for line in lines])
     line = words(here, here / "checkpoints", "name=mine", "trainer.steps=1")
     assert call("train", *line) == 0
     assert "the source is in Latin script, the target in Cyrillic" in capfd.readouterr().err

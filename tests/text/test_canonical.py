@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from nmt.errors import UserError
 from nmt.text.canonical import canonical, in_original, shows_nothing
 from nmt.text.tokenizer import CANONICAL, Vocabulary
-from nmt.text.train import TokenizerTrainer
+from nmt.text.tokenizer_trainer import TokenizerTrainer
 from tests.text.test_tokenizer import sentences, vocabulary
 
 #: Marks and what composes, where forms differ; and characters that show nothing.

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from nmt.text.sampling import MergeSampler, Sampler, Spelling, UnigramSampler
-from nmt.text.train import TokenizerTrainer
+from nmt.text.tokenizer_trainer import TokenizerTrainer
 
 PIECES = {
     "_": (4, -3.0),

@@ -2,9 +2,8 @@
 
 import pytest
 
-from nmt.data.builtin import BuiltIn
+from nmt.data.languages import sample
 from nmt.text.scripts import LANGUAGES, language_by_script, lengths, script_of, unspaced
-from tests.catalogue import thinned
 
 SENTENCES = {
     "Latin": "Ich fahre morgen nach Tokio.",
@@ -62,9 +61,9 @@ def test_a_language_is_held_against_the_script(script: str, language: str, expec
     assert language_by_script([SENTENCES[script]], language) == expected
 
 
-@pytest.mark.parametrize("code", thinned(["zh_Hans", "zh_Hant", "yue", "ja", "th", "lo", "km", "my", "ko"], 3))
-def test_built_in_text_is_recognised(code: str) -> None:
-    target = BuiltIn("en", code, train_pairs=300, valid_pairs=1, test_pairs=1).read("train").target
+@pytest.mark.parametrize("code", ["zh_Hant", "th", "lo", "km", "my", "ko"])
+def test_a_date_in_a_language_is_recognised(code: str) -> None:
+    target = [sample(code)]
     assert language_by_script(target, code) == code
     assert language_by_script(target, "en").split("_")[0] in (code.split("_")[0], "zh")
     assert script_of(target) in LANGUAGES

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from nmt.text.canonical import canonical
 from nmt.text.spans import Span, words_of
 from nmt.text.tokenizer import BOS, EOS, UNK, Vocabulary
-from nmt.text.train import MODEL_TYPES
+from nmt.text.tokenizer_trainer import MODEL_TYPES
 from tests.text.test_tokenizer import AWKWARD, TEXT, sentences, vocabulary
 
 # Any text, and text of spaces, emoji of several code points, Han, Arabic and letters with marks.

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.text.sentences import split_sentences
+from nmt.text.sentence_split import split_sentences
 
 SIGNS = st.text(st.sampled_from(list("aB1 .!?。！।؟…\n\r\t\u2028\u00a0\"'”»)]「」(¿-")), max_size=60)
 

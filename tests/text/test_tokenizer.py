@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from nmt.errors import UserError
 from nmt.text.canonical import canonical
 from nmt.text.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, Vocabulary, load_tokenizer
-from nmt.text.train import MODEL_TYPES, TokenizerTrainer
+from nmt.text.tokenizer_trainer import MODEL_TYPES, TokenizerTrainer
 
 WORDS = ["the", "a", "dog", "cat", "red", "house", "runs", "under", "and", "Straße", "Häuser", "naïve", "42", "3,14"]
 AWKWARD = [
@@ -221,7 +221,7 @@ def test_damaged_and_missing_models_are_named(tmp_path: Path) -> None:
 
 def test_text_room_needs_neither_torch_nor_datasets() -> None:
     program = (
-        "import nmt.text.train, nmt.data.corpus, nmt.data.lines, sys; "
+        "import nmt.text.tokenizer_trainer, nmt.data.dataset, nmt.data.lines, sys; "
         "assert not {'torch', 'datasets', 'pyarrow'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], check=True, cwd=Path(__file__).parents[2])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from nmt.errors import UserError
 from nmt.limits import checked
 from nmt.text.tokenizer import BOS, EOS, PAD, SPECIAL_PIECES, UNK
-from nmt.text.train import MODEL_TYPES, TokenizerTrainer
+from nmt.text.tokenizer_trainer import MODEL_TYPES, TokenizerTrainer
 
 SOURCE = [
     f"Der {a} {b} ist {c}." for a in ("rote", "grüne") for b in ("Hund", "Kater") for c in ("groß", "klein", "alt")

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from nmt.compute import CPU, Compute
-from nmt.data.planning import TokenBatches
+from nmt.data.token_batches import TokenBatches
 from nmt.errors import UserError
 from nmt.model import Seq2Seq
 from nmt.model.weights import load_weights

@@ -9,7 +9,7 @@ import torch
 from nmt.compute import CPU, Compute
 from nmt.data.batch import make_batch
 from nmt.data.pairs import EncodedPairs, Ragged
-from nmt.data.planning import TokenBatches
+from nmt.data.token_batches import TokenBatches
 from nmt.errors import UserError
 from nmt.model import Seq2Seq
 from nmt.model.weights import load_weights

@@ -16,7 +16,7 @@ import torch
 from nmt.compute import CPU
 from nmt.data.batch import make_batch
 from nmt.data.pairs import EncodedPairs, Ragged
-from nmt.data.planning import TokenBatches
+from nmt.data.token_batches import TokenBatches
 from nmt.errors import UserError
 from nmt.limits import checked
 from nmt.model import Seq2Seq

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nmt.text.train import TokenizerTrainer
+from nmt.text.tokenizer_trainer import TokenizerTrainer
 from nmt.training.validation import Figures, in_case_of, judged_by
 
 TEXT = [f"Der {a} Hund {b} ist alt" for a in ("rote", "blaue", "graue") for b in ("dort", "hier", "da")]

@@ -3,7 +3,7 @@
 import pytest
 
 from nmt.search import GreedySearch
-from nmt.text.train import TokenizerTrainer
+from nmt.text.tokenizer_trainer import TokenizerTrainer
 from nmt.translation import batches, nbest
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation

@@ -13,7 +13,7 @@ from nmt.data.batch import make_batch
 from nmt.model.transformer.decoder import TransformerDecoder
 from nmt.model.transformer.encoder import TransformerEncoder
 from nmt.search import GreedySearch
-from nmt.text.train import TokenizerTrainer
+from nmt.text.tokenizer_trainer import TokenizerTrainer
 from nmt.translation import forcing
 from nmt.translation.translator import Translator
 from tests.catalogue import ENCODERS, WIRINGS, model, thinned

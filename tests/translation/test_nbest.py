@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from nmt.model import Seq2Seq
 from nmt.search import BeamSearch, SamplingSearch
 from nmt.text.lexicon import TRANSLATIONS, Lexicon
-from nmt.text.train import TokenizerTrainer
+from nmt.text.tokenizer_trainer import TokenizerTrainer
 from nmt.translation.nbest import join
 from nmt.translation.shortlist import Shortlist
 from nmt.translation.translator import Translator

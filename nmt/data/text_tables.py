@@ -4,17 +4,15 @@ import csv
 import itertools
 import re
 import statistics
-import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from nmt.data.formats import FIRST_LINES, format_of
 from nmt.data.languages import language_code
-from nmt.data.large import Column, FileLines, Stored, text_lines, without
 from nmt.data.lines import open_lines
+from nmt.data.stored import StoredLines, in_blocks, stored_lines, text_lines, without
+from nmt.data.text_formats import FIRST_LINES, format_of
 from nmt.errors import UserError
-from nmt.files import replace_atomically
 
 #: A quoted cell with a quote in it, which is doubled there.
 _QUOTED: Final = re.compile(r'(?:(?<=\t)|^)"(?:[^"\t]|"")*""(?:[^"\t]|"")*"(?=\t|$)')
@@ -53,8 +51,8 @@ class TextTable(NamedTuple):
 
     def column(self, number: int) -> Sequence[str]:
         """A column, counted from 1; a row that is too short has nothing there."""
-        if isinstance(self.rows, Stored):
-            return Column(self.rows, number)
+        if isinstance(self.rows, StoredLines):
+            return self.rows.column(number)
         return [_cell(row.split("\t"), number) for row in self.rows]
 
     def place(self, row: int, path: Path) -> str:
@@ -67,7 +65,7 @@ def read_table(path: Path, known: Path | None = None, plain: bool = False, names
 
     Args:
         path: the file.
-        known: see `nmt.data.large.text_lines`.
+        known: see `nmt.data.stored.text_lines`.
         plain: take the lines as they are, without a header, CSV and quotes.
         names: of columns, which a header must have.
 
@@ -93,8 +91,9 @@ def _table(path: Path, lines: Sequence[str], known: Path | None, names: Sequence
     else:
         delimiter = _delimiter(lines[:FIRST_LINES], path)
     if delimiter != "\t" or first > 1:
-        cells = _parsed(path, itertools.islice(lines, first - 1, None), delimiter, first, whole)
-        rows = _held(cells, lines, known)
+        rows = _held(
+            lambda: _parsed(path, itertools.islice(lines, first - 1, None), delimiter, first, whole), lines, known
+        )
         notes.append(f"{path} is read as CSV with {delimiter!r} between columns.")
     else:
         rows, notes = _without_quotes(path, lines, known, whole)
@@ -183,7 +182,7 @@ def _without_quotes(
         return lines, []
     about = f"{path} has the quotes of a spreadsheet, such as in line {min(*quoted[:1], *opened[:1], len(lines)) + 1:,}"
     try:
-        rows = _held(_parsed(path, lines, "\t", 1, whole), lines, known)
+        rows = _held(lambda: _parsed(path, lines, "\t", 1, whole), lines, known)
     except UserError as error:
         # Without doubled quotes, these are the quotes of the text.
         return lines, [f"warning: {about}, but not everywhere, so they stay. {error}"] if quoted else []
@@ -208,15 +207,11 @@ def doubts_of(lines: Sequence[str], name: str) -> list[str]:
     ]
 
 
-def _held(rows: Iterable[str], lines: Sequence[str], known: Path | None) -> Sequence[str]:
-    """The rows of a text: a list, or if it is large another file with one line a row."""
-    if not isinstance(lines, Stored):
-        return list(rows)
-    path = (known or Path(tempfile.gettempdir())) / f"{lines.identity[:40]}.tsv"
-    if not path.is_file():
-        with replace_atomically(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
-            file.writelines(f"{row}\n" for row in rows)
-    return FileLines(path, known)
+def _held(rows: Callable[[], Iterable[str]], lines: Sequence[str], known: Path | None) -> Sequence[str]:
+    """The rows of a text: a list, or stored ones if it is large."""
+    if not isinstance(lines, StoredLines):
+        return list(rows())
+    return stored_lines(lambda: in_blocks(rows()), f"{lines.identity} rows", known)
 
 
 def _cell(cells: Sequence[str], number: int) -> str:

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nmt.data.tables import doubts_of
+from nmt.data.text_tables import doubts_of
 from nmt.text.scripts import lengths
 
 Scores = npt.NDArray[np.float64]

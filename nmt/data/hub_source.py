@@ -4,7 +4,6 @@ The network is used only if a user names a data set of the Hub; the library cach
 """
 
 import contextlib
-import hashlib
 import re
 import socket
 import urllib.parse
@@ -13,11 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nmt.data import large
-from nmt.data.corpus import DataSource, Split, safe_name
+from nmt.data import stored
+from nmt.data.dataset import DataSource, Split, safe_name
 from nmt.data.holdout import divide
 from nmt.data.languages import checked_languages, language_codes
-from nmt.data.large import Stored, without
+from nmt.data.stored import without
 from nmt.data.streams import missing_file
 from nmt.errors import UserError, nearest
 from nmt.limits import NotNegative, Positive
@@ -29,6 +28,8 @@ _VALID = ("validation", "valid", "val", "dev")
 _READERS = {"json": "json", "jsonl": "json", "ndjson": "json", "csv": "csv", "tsv": "csv", "parquet": "parquet"}
 #: Seconds to wait for an answer of the Hub.
 _PATIENCE = 10.0
+#: Rows that are read at a time.
+_ROWS = 16 * 1024
 
 
 class Hub(DataSource):
@@ -165,10 +166,10 @@ class Hub(DataSource):
     def _pairs(self, split: str) -> tuple[Sequence[str], Sequence[str]]:
         """Both sides of a split; a line break inside a sentence becomes a space. Large tables stay in their files."""
         table = self._table(split)
-        source, target = (_Column(table, *names, self.known) for names in self._find_columns(table.features))
+        source, target = (_cells(table, *names, self.known) for names in self._find_columns(table.features))
         if not any_text(source, target):
             raise UserError(f"The split {split} of {self._path} is empty: no row has text on both sides.")
-        return (source, target) if table.data.nbytes >= large.LARGE else (list(source), list(target))
+        return source, target
 
     def _find_columns(self, features: Mapping[str, Any]) -> list[tuple[str, str | None]]:
         """For each side the column, and the key in it if the column holds one sentence per language."""
@@ -279,24 +280,20 @@ def _keys(feature: Any) -> list[str]:
     return list(getattr(feature, "languages", None) or [])
 
 
-class _Column(Stored):
-    """The sentences in a column of a table, which Arrow reads from its files."""
+def _cells(table: Any, name: str, key: str | None, known: Path | None) -> Sequence[str]:
+    """The sentences in a column, or in a key of its cells; large tables are stored (UserError for other values)."""
+    column = table.select_columns([name])
 
-    def __init__(self, table: Any, name: str, key: str | None, known: Path | None) -> None:
-        """`key` is that of the sentence in a cell that holds one per language; `known` is as in `text_lines`."""
-        self._cells, self._name, self._key, self.known = table.select_columns([name]), name, key, known
-        files = [Path(file["filename"]) for file in table.cache_files]
-        times = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
-        about = f"{table._fingerprint} {times} column {name} {key}"
-        self.identity = hashlib.sha256(about.encode("utf-8", "surrogateescape")).hexdigest()
+    def blocks() -> Iterator[list[str]]:
+        for first in range(0, len(column), _ROWS):
+            cells = column[first : first + _ROWS][name]
+            yield [_line(cell if key is None else cell[key], name) for cell in cells]
 
-    def __len__(self) -> int:
-        return len(self._cells)
-
-    def between(self, first: int, end: int) -> list[str]:
-        """The sentences from row `first` to before `end` (UserError for a cell that is no text)."""
-        cells = self._cells[first:end][self._name]
-        return [_line(cell if self._key is None else cell[self._key], self._name) for cell in cells]
+    if table.data.nbytes < stored.LARGE:
+        return [line for block in blocks() for line in block]
+    files = [Path(file["filename"]) for file in table.cache_files]
+    times = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+    return stored.stored_lines(blocks, f"{table._fingerprint} {times} column {name} {key}", known)
 
 
 def _line(cell: Any, column: str) -> str:

@@ -1,15 +1,15 @@
 """Pairs to batches: cut into batches of similar lengths that fill a token budget, in an order that a seed gives."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Protocol, overload
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from nmt.data.batch import Batch, Integers
-from nmt.data.large import MANY, gathered
 from nmt.data.pairs import EncodedPairs
+from nmt.data.stored import MANY, Stored, gathered
 
 #: Neighbours in the text that are planned together where pairs are very many.
 _STRETCH = 256
@@ -25,7 +25,7 @@ class PairSource(Protocol):
         ...
 
 
-class Plan(Sequence[Integers]):
+class Plan(Stored[Integers]):
     """The batches of an epoch, each as the indices of its pairs.
 
     Args:
@@ -40,15 +40,10 @@ class Plan(Sequence[Integers]):
     def __len__(self) -> int:
         return len(self._starts) - 1
 
-    @overload
-    def __getitem__(self, index: int) -> Integers: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Integers]: ...
-    def __getitem__(self, index: int | slice) -> Integers | list[Integers]:
-        if isinstance(index, slice):
-            return [self[number] for number in range(*index.indices(len(self)))]
-        number = range(len(self))[index]
-        return np.asarray(self._order[self._starts[number] : self._starts[number + 1]])
+    def between(self, first: int, end: int) -> list[Integers]:
+        """The batches from number `first` to before `end`."""
+        places = zip(self._starts[first:end], self._starts[first + 1 : end + 1], strict=True)
+        return [np.asarray(self._order[begin:stop]) for begin, stop in places]
 
 
 class TokenBatches:

@@ -1,59 +1,31 @@
-"""Draws phrases for the built-in corpus, says each in both languages, and links their words.
+"""Draws phrases, writes each in both languages, and divides them into splits without a common sentence.
 
-Between `locales` (one language) and `corpus` (the splits).  A phrase is drawn without any language; what
-keeps the corpus learnable is decided here: the source must tell all that the target says.  Styles whose
-source text leaves something out, names and symbols that the source language uses for two things, and units
-that a locale lacks are not drawn at all.
+A phrase is drawn without any language. Left out is everything whose source leaves open a part of the target: styles of
+dates, names and symbols with two meanings, and units that a locale lacks.
 """
 
 import datetime
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import TypeVar
 
 from babel.numbers import get_currency_precision, get_territory_currencies
 
-from nmt.data.builtin.links import Pair
-from nmt.data.builtin.locales import Language, MissingError
-from nmt.data.builtin.meaning import (
-    Compact,
-    Field,
-    Interval,
-    Leaf,
-    Length,
-    Listing,
-    ListStyle,
-    Meeting,
-    Moment,
-    Money,
-    Name,
-    Percent,
-    Phrase,
-    Quantity,
-    RelativeTime,
-    Remark,
-    Text,
-    Week,
-)
+from cldr import meaning
+from cldr.locales import Language, MissingError
+from cldr.meaning import Field, Pair, Text
+from nmt.errors import UserError
 
 _DATES = (
-    "date full",
-    "date long",
-    "date medium",
-    "date short",
-    "skeleton yMMMEd",
-    "skeleton MMMMd",
-    "skeleton MMMEd",
-    "skeleton yMMMM",
-    "skeleton yMMM",
-    "skeleton yQQQQ",
+    *(f"date {length}" for length in ("full", "long", "medium", "short")),
+    *(f"skeleton {fields}" for fields in ("yMMMEd", "MMMMd", "MMMEd", "yMMMM", "yMMM", "yQQQQ")),
 )
 _INTERVALS = ("date full", "date long", "date medium", "skeleton yMMMEd")
 _CLOCKS = ("time short", "time medium", "skeleton Hm")
 _WEEKS = ("skeleton yw", "skeleton MMMMW")
-_LISTS: tuple[ListStyle, ...] = ("standard", "or", "unit")
-_LENGTHS: tuple[Length, ...] = ("long", "long", "short")
+_LISTS: tuple[meaning.ListStyle, ...] = ("standard", "or", "unit")
+_LENGTHS: tuple[meaning.Length, ...] = ("long", "long", "short")
 _NAMES = ("territory", "language", "currency", "script")
 _SCRIPTS = (
     "Arab Armn Beng Bopo Cans Cher Cyrl Deva Ethi Geor Grek Gujr Guru Hang Hebr Hira Kana Khmr Knda Laoo "
@@ -93,6 +65,44 @@ def bare(said: Text) -> Text:
     return Text(said.text.strip(), tuple(Field(name, start - by, end - by) for name, start, end in said.fields))
 
 
+def pair_splits(source: Language, target: Language, seed: int, sizes: Mapping[str, int]) -> dict[str, list[Pair]]:
+    """The pairs of "valid", "test" and "train"; no sentence occurs twice, on either side, in any of them.
+
+    The smaller sets do not depend on the size of the training set. Single names are in the training set only, since no
+    model can guess them.
+
+    Raises:
+        UserError: the two locales have too few phrases in common.
+    """
+    phrases = Phrases(source, target)
+    sources, targets = set[str](), set[str]()
+    splits = {}
+    for split in ("valid", "test", "train"):
+        size, rng = sizes[split], random.Random(f"{seed} {split}")
+        pairs = list[Pair]()
+
+        def add(pair: Pair, pairs: list[Pair] = pairs) -> None:
+            if pair.source not in sources and pair.target not in targets:
+                pairs.append(pair)
+                sources.add(pair.source)
+                targets.add(pair.target)
+
+        if split == "train":
+            names = [name for names in phrases.names.values() for name in names]
+            for name in rng.sample(names, min(len(names), size // 10)):
+                add(phrases.pair(name))
+        for _ in range(50 * size + 1000):
+            if len(pairs) >= size:
+                break
+            if (drawn := phrases.draw(rng)) is not None:
+                add(drawn)
+        else:
+            raise UserError(f"{split}={size}: the CLDR has only {len(pairs):,} such phrases in these two languages.")
+        rng.shuffle(pairs)
+        splits[split] = pairs
+    return splits
+
+
 class Phrases:
     """Draws phrases that both languages can say and that the source tells unambiguously."""
 
@@ -100,20 +110,20 @@ class Phrases:
         self.source = source
         self.target = target
         self._told: dict[str, str] = {}  # source text of an atom -> its only translation
-        self.names = {kind: self._can_say(Name(kind, code) for code in _codes(source, kind)) for kind in _NAMES}
+        self.names = {kind: self._can_say(meaning.Name(kind, code) for code in _codes(source, kind)) for kind in _NAMES}
         self._named = [
-            n.code for n in self.names["currency"] if self._all_told(Money(v, n.code, True) for v in _SAMPLES)
+            n.code for n in self.names["currency"] if self._all_told(meaning.Money(v, n.code, True) for v in _SAMPLES)
         ]
-        self._signed = [c for c in _CURRENCIES.split() if self._all_told([Money(Decimal(5), c, False)])]
+        self._signed = [c for c in _CURRENCIES.split() if self._all_told([meaning.Money(Decimal(5), c, False)])]
         units = [f"{kind}-{name}" for kind, names in _UNITS.items() for name in names.split()]
         self._units = {
-            style: [u for u in units if self._all_told(Quantity(v, u, style) for v in _SAMPLES)]
+            style: [u for u in units if self._all_told(meaning.Quantity(v, u, style) for v in _SAMPLES)]
             for style in _LENGTHS[1:]
         }
         self._spans = [
             u
             for u in _SPANS
-            if self._all_told(RelativeTime(s * int(v), u) for v in _SAMPLES if v == int(v) for s in (1, -1))
+            if self._all_told(meaning.RelativeTime(s * int(v), u) for v in _SAMPLES if v == int(v) for s in (1, -1))
         ]
         self._dates = self._told_styles(_DATES)
         self._clocks = self._told_styles(_CLOCKS)
@@ -153,18 +163,14 @@ class Phrases:
         except MissingError:
             return None
 
-    def pair(self, phrase: Phrase) -> Pair:
+    def pair(self, phrase: meaning.Phrase) -> Pair:
         """Say a phrase in both languages.  Raises MissingError where one of them cannot."""
         source, target = bare(self.source.say(phrase)), bare(self.target.say(phrase))
         return Pair(source.text, target.text, source.fields, target.fields)
 
-    def single_names(self) -> list[Name]:
-        """Every name that phrases may hold."""
-        return [name for names in self.names.values() for name in names]
-
     # What can be said, and is told by the source
 
-    def _tells(self, phrase: Phrase) -> bool:
+    def _tells(self, phrase: meaning.Phrase) -> bool:
         try:
             pair = self.pair(phrase)
         except MissingError:
@@ -172,11 +178,11 @@ class Phrases:
         whole = bool(pair.source and pair.target)
         return whole and self._told.setdefault(pair.source, pair.target) == pair.target
 
-    def _all_told(self, phrases: Iterable[Phrase]) -> bool:
+    def _all_told(self, phrases: Iterable[meaning.Phrase]) -> bool:
         told = [self._tells(phrase) for phrase in phrases]  # all of them, that none is given to another later
         return all(told)
 
-    def _can_say(self, names: Iterable[Name]) -> list[Name]:
+    def _can_say(self, names: Iterable[meaning.Name]) -> list[meaning.Name]:
         return [name for name in names if self._tells(name)]
 
     def _told_styles(self, styles: Sequence[str]) -> list[str]:
@@ -202,17 +208,21 @@ class Phrases:
         days = [first + datetime.timedelta(days=day, hours=day % 24) for day in range(366)]
         rivals = {}
         for styles in (self._dates, self._clocks):
-            texts = {style: {self.source.say(Moment(day, style)).text for day in days} for style in styles}
+            texts = {style: {self.source.say(meaning.Moment(day, style)).text for day in days} for style in styles}
             rivals.update({s: {r for r in styles[:i] if texts[r] & texts[s]} for i, s in enumerate(styles)})
         return rivals
 
-    def _told_lists(self) -> list[ListStyle]:
-        kept, patterns = list[ListStyle](), list[Text]()
-        marks = tuple(Moment(datetime.datetime(2000, 1, day), self._dates[0]) for day in (1, 2)) if self._dates else ()
+    def _told_lists(self) -> list[meaning.ListStyle]:
+        kept, patterns = list[meaning.ListStyle](), list[Text]()
+        marks = (
+            tuple(meaning.Moment(datetime.datetime(2000, 1, day), self._dates[0]) for day in (1, 2))
+            if self._dates
+            else ()
+        )
         for style in _LISTS if marks else ():
             try:
-                said = self.source.say(Listing(style, marks))
-                self.target.say(Listing(style, marks))
+                said = self.source.say(meaning.Listing(style, marks))
+                self.target.say(meaning.Listing(style, marks))
             except MissingError:
                 continue
             if said not in patterns:
@@ -237,7 +247,7 @@ class Phrases:
 
     # Leaves
 
-    def _style(self, rng: random.Random, styles: Sequence[str], phrase: Callable[[str], Leaf]) -> str:
+    def _style(self, rng: random.Random, styles: Sequence[str], phrase: Callable[[str], meaning.Leaf]) -> str:
         """One of the styles; of those that look alike in the source ("May" is long and short) the first."""
         style = _one(rng, styles)
         rivals = [rival for rival in styles if rival in self._rivals[style]]
@@ -246,95 +256,95 @@ class Phrases:
         text = self.source.say(phrase(style)).text
         return next((rival for rival in rivals if self.source.say(phrase(rival)).text == text), style)
 
-    def _moment(self, rng: random.Random) -> Moment:
+    def _moment(self, rng: random.Random) -> meaning.Moment:
         value = day(rng)
-        style = self._style(rng, self._dates, lambda style: Moment(value, style))
+        style = self._style(rng, self._dates, lambda style: meaning.Moment(value, style))
         if self._two_digits(style):
-            return Moment(value.replace(year=2000 + value.year % 50, day=min(value.day, 28)), style)
-        return Moment(value, style)
+            return meaning.Moment(value.replace(year=2000 + value.year % 50, day=min(value.day, 28)), style)
+        return meaning.Moment(value, style)
 
     def _two_digits(self, style: str) -> bool:
         """Whether the source does not tell the century of a date in this style."""
         return ("year", "yy") in self.source.tokens(style)
 
-    def _clock(self, rng: random.Random) -> Moment:
+    def _clock(self, rng: random.Random) -> meaning.Moment:
         value = datetime.datetime(2000, 1, 1, rng.randrange(24), rng.randrange(60), rng.randrange(60))
-        return Moment(value, self._style(rng, self._clocks, lambda style: Moment(value, style)))
+        return meaning.Moment(value, self._style(rng, self._clocks, lambda style: meaning.Moment(value, style)))
 
-    def _meeting(self, rng: random.Random) -> Meeting:
+    def _meeting(self, rng: random.Random) -> meaning.Meeting:
         clock = self._clock(rng)
         value = datetime.datetime.combine(day(rng, 2000, 2049), clock.value.time())
-        style = self._style(rng, self._meetings, lambda style: Moment(value, style))
-        return Meeting(value, style.removeprefix("date "), clock.style)
+        style = self._style(rng, self._meetings, lambda style: meaning.Moment(value, style))
+        return meaning.Meeting(value, style.removeprefix("date "), clock.style)
 
-    def _week(self, rng: random.Random) -> Week:
+    def _week(self, rng: random.Random) -> meaning.Week:
         style = _one(rng, self._weeks)
-        return Week(rng.randint(1, 52 if style.endswith("w") else 5), day(rng), style)
+        return meaning.Week(rng.randint(1, 52 if style.endswith("w") else 5), day(rng), style)
 
-    def _interval(self, rng: random.Random) -> Interval:
+    def _interval(self, rng: random.Random) -> meaning.Interval:
         if self._clocks and rng.random() < 0.3:
             first, last = sorted((self._clock(rng) for _ in range(2)), key=lambda moment: moment.value)
-            return Interval(first, Moment(last.value, first.style))
+            return meaning.Interval(first, meaning.Moment(last.value, first.style))
         start = day(rng)
         end = start + datetime.timedelta(_one(rng, (rng.randint(1, 27), rng.randint(28, 400))))
 
-        def in_style(style: str) -> Interval:
-            return Interval(Moment(start, style), Moment(end, style))
+        def in_style(style: str) -> meaning.Interval:
+            return meaning.Interval(meaning.Moment(start, style), meaning.Moment(end, style))
 
         return in_style(self._style(rng, self._intervals, in_style))
 
-    def _percent(self, rng: random.Random) -> Percent:
-        return Percent(_number(rng, (2, 2, 3)))
+    def _percent(self, rng: random.Random) -> meaning.Percent:
+        return meaning.Percent(_number(rng, (2, 2, 3)))
 
-    def _compact(self, rng: random.Random) -> Compact:
-        return Compact(rng.randrange(2, 10 ** _one(rng, (1, 2, 3))) * Decimal(10) ** _one(rng, (3, 6, 9)))
+    def _compact(self, rng: random.Random) -> meaning.Compact:
+        return meaning.Compact(rng.randrange(2, 10 ** _one(rng, (1, 2, 3))) * Decimal(10) ** _one(rng, (3, 6, 9)))
 
-    def _money(self, rng: random.Random) -> Money:
+    def _money(self, rng: random.Random) -> meaning.Money:
         if self._named and (not self._signed or rng.random() < 0.5):
-            return Money(Decimal(rng.randrange(1, 10 ** _one(rng, (2, 3, 4)))), _one(rng, self._named), True)
+            return meaning.Money(Decimal(rng.randrange(1, 10 ** _one(rng, (2, 3, 4)))), _one(rng, self._named), True)
         currency = _one(rng, self._signed)
         value = Decimal(rng.randrange(1, 10 ** _one(rng, (2, 3, 4, 5))))
         if get_currency_precision(currency) == 2:
             value += Decimal(rng.randrange(100)) / 100
-        return Money(value, currency, False)
+        return meaning.Money(value, currency, False)
 
-    def _quantity(self, rng: random.Random) -> Quantity:
+    def _quantity(self, rng: random.Random) -> meaning.Quantity:
         style = _one(rng, [style for style in _LENGTHS if self._units[style]])
-        return Quantity(_number(rng, (1, 2, 2, 3, 4)), _one(rng, self._units[style]), style)
+        return meaning.Quantity(_number(rng, (1, 2, 2, 3, 4)), _one(rng, self._units[style]), style)
 
-    def _relative(self, rng: random.Random) -> RelativeTime:
+    def _relative(self, rng: random.Random) -> meaning.RelativeTime:
         unit = _one(rng, self._spans)
-        return RelativeTime(_one(rng, (1, -1)) * rng.randint(1, _SPANS[unit]), unit)
+        return meaning.RelativeTime(_one(rng, (1, -1)) * rng.randint(1, _SPANS[unit]), unit)
 
-    def _name(self, rng: random.Random) -> Name:
+    def _name(self, rng: random.Random) -> meaning.Name:
         return _one(rng, self.names[_one(rng, ("territory", "territory", *_NAMES))])
 
     # Phrases that join them
 
-    def _remark(self, rng: random.Random) -> Remark:
+    def _remark(self, rng: random.Random) -> meaning.Remark:
         head = _one(rng, self.names[_one(rng, ("territory", "territory", "language"))])
         if head.kind == "language":
-            return Remark(head, _one(rng, self.names[_one(rng, ("territory", "territory", "script"))]))
+            return meaning.Remark(head, _one(rng, self.names[_one(rng, ("territory", "territory", "script"))]))
         details: list[_Draw] = [self._moment, self._moment, self._meeting, self._interval, self._money]
         details += [self._percent, self._relative, self._quantity]
-        return Remark(head, _one(rng, details)(rng))
+        return meaning.Remark(head, _one(rng, details)(rng))
 
-    def _list_of_remarks(self, rng: random.Random) -> Listing:
+    def _list_of_remarks(self, rng: random.Random) -> meaning.Listing:
         return self._list(rng, self._conjunctions, [self._remark] * _one(rng, (2, 2, 3)))
 
-    def _list_of_names(self, rng: random.Random) -> Listing:
+    def _list_of_names(self, rng: random.Random) -> meaning.Listing:
         names = self.names[_one(rng, ("territory", "territory", "language", "currency", "script"))]
         count = _one(rng, (2, 3, 4))
         if len(names) < count:
             raise MissingError("too few names")
-        return Listing(_one(rng, self._conjunctions), tuple(rng.sample(names, count)))
+        return meaning.Listing(_one(rng, self._conjunctions), tuple(rng.sample(names, count)))
 
-    def _list_of_amounts(self, rng: random.Random) -> Listing:
+    def _list_of_amounts(self, rng: random.Random) -> meaning.Listing:
         makes: list[_Draw] = [self._money, self._quantity, self._quantity, self._relative, self._percent]
         makes.append(self._compact)
         return self._list(rng, self._lists, [_one(rng, makes)] * _one(rng, (2, 3, 4)))
 
-    def _list_of_anything(self, rng: random.Random) -> Listing:
+    def _list_of_anything(self, rng: random.Random) -> meaning.Listing:
         makes: list[_Draw] = [self._name, self._moment, self._moment, self._clock, self._money]
         makes += [self._quantity, self._relative, self._week]
         chosen = [_one(rng, makes) for _ in range(_one(rng, (2, 3, 4)))]
@@ -342,11 +352,13 @@ class Phrases:
         chosen.sort(key=lambda make: make != self._clock)
         return self._list(rng, self._conjunctions, chosen)
 
-    def _list(self, rng: random.Random, styles: "Sequence[ListStyle]", makes: "Sequence[_Draw]") -> Listing:
-        return Listing(_one(rng, styles), tuple(make(rng) for make in makes))
+    def _list(
+        self, rng: random.Random, styles: "Sequence[meaning.ListStyle]", makes: "Sequence[_Draw]"
+    ) -> meaning.Listing:
+        return meaning.Listing(_one(rng, styles), tuple(make(rng) for make in makes))
 
 
-_Draw = Callable[[random.Random], Phrase]
+_Draw = Callable[[random.Random], meaning.Phrase]
 _Option = TypeVar("_Option")
 
 
@@ -382,7 +394,7 @@ def _codes(language: Language, kind: str) -> list[str]:
         case "script":
             return _SCRIPTS.split()
         case _:
-            # Money that was in use on one day, so that the corpus does not change with the calendar.
+            # meaning.Money that was in use on one day, so that the corpus does not change with the calendar.
             day = datetime.date(2024, 1, 1)
             current = set[str]()
             for territory in territories:

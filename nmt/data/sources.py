@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Literal
 
 from nmt.data.columns import Wanted, guess_languages
-from nmt.data.corpus import DataSource, Split, safe_name
-from nmt.data.documents import Documents
+from nmt.data.dataset import DataSource, Split, safe_name
+from nmt.data.document_lines import Documents
 from nmt.data.holdout import divide, shared_pairs
-from nmt.data.hub import Hub
+from nmt.data.hub_source import Hub
 from nmt.data.languages import UNNAMED, checked_languages, language_codes
-from nmt.data.large import counted, without
 from nmt.data.parallel import ParallelLines, read_files, with_links
+from nmt.data.stored import counted, without
 from nmt.data.streams import name_of
 from nmt.errors import UserError, nearest
 from nmt.files import PACKED
@@ -110,7 +110,7 @@ class Tatoeba(TextFiles):
         super().__init__(source, target, f"{folder}/train", f"{folder}/valid", f"{folder}/test", train_links)
 
 
-class Multi30k(DataSource):
+class Multi30k(TextFiles):
     """Multi30k, image captions in de, en, fr and cs (Elliott et al. 2016), raw text.
 
     Args:
@@ -121,53 +121,43 @@ class Multi30k(DataSource):
         train_links: file of word links of the training pairs; see `with_links`.
     """
 
+    label = "m30k"
     TESTS = ("test_2016_flickr", "test_2017_flickr")
 
     def __init__(
         self, root: str | None, source: str = "de", target: str = "en", train_links: str | None = None
     ) -> None:
-        self.languages = checked_languages(source, target)
-        self._train_links = train_links
-        self.name = safe_name(f"m30k-{self.languages[0]}-{self.languages[1]}")
-        self._root = root
-        if root is None:
-            if {*self.languages} != {"de", "en"}:
-                raise UserError(
-                    "On the Hub, Multi30k has only German and English. For other languages name the folder of its "
-                    "files: data.root=DIR."
-                )
-            self._hub = Hub("bentrevett/multi30k", None, source, target, valid="validation", test="test")
-        else:
-            folder = data_root(root, "")
-            tests = [
-                f"{folder}/{test}"
-                for test in self.TESTS
-                if all(_candidates(folder / test, language) for language in self.languages)
-            ]
-            self._files = TextFiles(source, target, f"{folder}/train", f"{folder}/val", tests)
-
-    def tests(self) -> list[str]:
-        """The test sets that exist in both languages."""
-        return [self.TESTS[0]] if self._root is None else self._files.tests()
+        languages = checked_languages(source, target)
+        if root is None and {*languages} != {"de", "en"}:
+            raise UserError(
+                "On the Hub, Multi30k has only German and English. For other languages name the folder of its files: "
+                "data.root=DIR."
+            )
+        folder = Path("multi30k") if root is None else data_root(root, "")
+        tests = [
+            f"{folder}/{test}"
+            for test in (self.TESTS[:1] if root is None else self.TESTS)
+            if root is None or all(_candidates(folder / test, language) for language in languages)
+        ]
+        super().__init__(source, target, f"{folder}/train", f"{folder}/val", tests, train_links)
+        self._hub = (
+            Hub("bentrevett/multi30k", None, *languages, "train", "validation", "test") if root is None else None
+        )
 
     def check(self) -> None:
         """UserError if training or validation files are missing."""
-        if self._root is not None:
-            self._files.check()
+        if self._hub is None:
+            super().check()
 
     def notes(self) -> list[str]:
         """See `TextFiles.notes`."""
-        return [] if self._root is None else self._files.notes()
+        return super().notes() if self._hub is None else []
 
     def read(self, split: str) -> Split:
         """See `DataSource.read`."""
-        if split not in self.splits():
-            raise self.unknown_split(split)
-        if self._root is not None:
-            self._files.known = self.known
-            pairs = self._files.read(split)
-        else:
-            pairs = self._hub.read("test" if split == self.TESTS[0] else split)._replace(name=split)
+        if self._hub is None or split not in self.splits():
+            return super().read(split)
+        pairs = self._hub.read("test" if split == self.TESTS[0] else split)._replace(name=split)
         return pairs if split != "train" else with_links(pairs, self._train_links)
 
 

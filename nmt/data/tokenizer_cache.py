@@ -6,11 +6,11 @@ import json
 import shutil
 from pathlib import Path
 
-from nmt.data.corpus import Split
+from nmt.data.dataset import Split
 from nmt.errors import UserError
 from nmt.files import appearing
 from nmt.text.tokenizer import Tokenizer, load_tokenizer
-from nmt.text.train import TokenizerTrainer
+from nmt.text.tokenizer_trainer import TokenizerTrainer
 
 _NOTES = "notes.json"
 

@@ -17,9 +17,9 @@ import torch
 from torch import Tensor
 
 from nmt.data.batch import Batch, Integers
-from nmt.data.corpus import Split
-from nmt.data.large import Stored
+from nmt.data.dataset import Split
 from nmt.data.lines import read_parallel_lines
+from nmt.data.stored import Stored
 from nmt.errors import UserError
 from nmt.files import PACKED
 from nmt.limits import Positive

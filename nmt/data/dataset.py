@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from nmt.data.large import remembered
+from nmt.data.stored import remembered
 from nmt.errors import UserError, nearest
 
 #: Sentences that are read at a time.
@@ -85,7 +85,7 @@ def given_split(source: Path, lines: Sequence[str], translations: Sequence[str],
 class DataSource(ABC):
     """A data set. The constructor checks settings only; `read` reads, and reports what is wrong with the data.
 
-    `known` is a folder for what is found out about large files; see `nmt.data.large`.
+    `known` is a folder for what is found out about large files; see `nmt.data.stored`.
     """
 
     known: Path | None = None

@@ -5,7 +5,7 @@ import itertools
 import re
 from collections.abc import Iterator, Sequence
 
-from nmt.data.builtin.meaning import Field, Text
+from cldr.meaning import Field, Text
 
 _MARKS = dict.fromkeys([0x200E, 0x200F, 0x061C, *range(0x202A, 0x202F), *range(0x2066, 0x206A)])
 _NUMBER = re.compile(r"\d(?:[\d.,'’٫٬ ]*\d)?")

@@ -26,28 +26,9 @@ from typing import NamedTuple
 
 from babel import Locale, dates, lists, numbers
 
-from nmt.data.builtin.fields import around_number, clean, fill, renumber, runs, same, shift, tell_direction, whole
-from nmt.data.builtin.meaning import (
-    Compact,
-    Field,
-    Interval,
-    Leaf,
-    Length,
-    Listing,
-    ListStyle,
-    Meeting,
-    Moment,
-    Money,
-    Name,
-    Percent,
-    Phrase,
-    Quantity,
-    RelativeTime,
-    Remark,
-    Text,
-    Week,
-    Width,
-)
+from cldr import meaning
+from cldr.fields import around_number, clean, fill, renumber, runs, same, shift, tell_direction, whole
+from cldr.meaning import Field, Text
 
 
 class MissingError(Exception):
@@ -102,51 +83,51 @@ class Language:
         self._list_pattern = functools.cache(self._read_list_pattern)
         self._leaf = functools.lru_cache(65536)(self._say_leaf)
 
-    def say(self, phrase: Phrase) -> Text:
+    def say(self, phrase: meaning.Phrase) -> Text:
         """The text of a phrase and the spans of its fields.
 
         Raises MissingError where the locale has no data for it.
         """
         match phrase:
-            case Listing(style, items):
+            case meaning.Listing(style, items):
                 texts = [self.say(item) for item in items]
                 prefixes = [f"{index}." for index in range(len(texts))]
                 return fill(self._list_pattern(style, len(items)), texts, prefixes, "and")
-            case Remark(head, detail):
+            case meaning.Remark(head, detail):
                 return fill("{0} ({1})", [self.say(head), self.say(detail)], ["head.", "detail."], "of")
             case _:
                 return self._leaf(phrase)
 
-    def _say_leaf(self, phrase: Leaf) -> Text:
+    def _say_leaf(self, phrase: meaning.Leaf) -> Text:
         try:
             return self._expand(phrase)
         except KeyError as error:
             raise MissingError(f"{self.locale} has nothing for {phrase}") from error
 
-    def _expand(self, phrase: Leaf) -> Text:
+    def _expand(self, phrase: meaning.Leaf) -> Text:
         match phrase:
-            case Name(kind, code):
+            case meaning.Name(kind, code):
                 return self._name(kind, code)
-            case Percent(value):
+            case meaning.Percent(value):
                 text = numbers.format_percent(value / 100, locale=self.locale, decimal_quantization=False)
                 return around_number(clean(text), "percent")
-            case Compact(value):
+            case meaning.Compact(value):
                 return self._compact(value)
-            case Money(value, currency, named):
+            case meaning.Money(value, currency, named):
                 return self._named_money(value, currency) if named else self._money(value, currency)
-            case Quantity(value, unit, style):
+            case meaning.Quantity(value, unit, style):
                 return self._quantity(value, unit, style)
-            case RelativeTime(value, unit):
+            case meaning.RelativeTime(value, unit):
                 return self._relative(value, unit)
-            case Moment(moment, style):
+            case meaning.Moment(moment, style):
                 return self._date(moment, style)
-            case Week(number, moment, style):
+            case meaning.Week(number, moment, style):
                 return self._date(moment, style, number)
-            case Meeting(moment, style, clock):
+            case meaning.Meeting(moment, style, clock):
                 both = [self._date(moment, clock), self._date(moment, f"date {style}")]
                 glue = clean(str(self.locale.datetime_formats[style])).replace("'", "")
                 return fill(glue, both, ["time.", "date."], "at")
-            case Interval(start, end):
+            case meaning.Interval(start, end):
                 # Any two dates of one style may be joined by the locale's fallback pattern (UTS 35, 2.6.3).
                 both = [self._date(start.value, start.style), self._date(end.value, end.style)]
                 glue = clean(str(self.locale.interval_formats[None]))
@@ -164,7 +145,7 @@ class Language:
         return clean(numbers.format_decimal(value, locale=self.locale))
 
     def _compact(self, value: Decimal) -> Text:
-        length: Length = "long" if "long" in self.locale.compact_decimal_formats else "short"
+        length: meaning.Length = "long" if "long" in self.locale.compact_decimal_formats else "short"
         text = numbers.format_compact_decimal(value, format_type=length, locale=self.locale, fraction_digits=3)
         return around_number(clean(text), "scale")
 
@@ -180,7 +161,7 @@ class Language:
         pattern = clean(numbers.get_currency_unit_pattern(currency, value, self.locale))
         return fill(pattern, [whole("number", self._decimal(value)), whole("currency", name)], ["", ""], "of")
 
-    def _quantity(self, value: Decimal, unit: str, style: Width) -> Text:
+    def _quantity(self, value: Decimal, unit: str, style: meaning.Width) -> Text:
         plural = self.locale.plural_form(value)
         template = self._templates.get((unit, style, plural))
         if template is None:
@@ -321,7 +302,7 @@ class Language:
 
     # Lists
 
-    def _read_list_pattern(self, style: ListStyle, count: int) -> str:
+    def _read_list_pattern(self, style: meaning.ListStyle, count: int) -> str:
         """Babel's pattern for `count` items in one piece, such as "{0}, {1} eta {2}"."""
         try:
             pattern = clean(lists.format_list([chr(_ITEM + index) for index in range(count)], style, self.locale))

@@ -1,0 +1,285 @@
+"""Values that stay in a file, for text that is larger than the memory for it.
+
+A file of ordinary size is a list of lines (`nmt.data.lines`). The lines of a large one are copied into an Arrow table
+of the cache folder, and memory does not grow with them.
+"""
+
+import contextlib
+import hashlib
+import itertools
+import pickle
+import tempfile
+import weakref
+from abc import abstractmethod
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeVar, cast, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from nmt.data.lines import check_once, line_blocks, split_lines
+from nmt.data.streams import name_of, open_binary
+from nmt.errors import check_parallel
+from nmt.files import is_regular, unwritable, write_text
+
+#: Bytes of a file, packed or not, whose lines are not held in memory.
+LARGE: int = 16 << 20
+#: Lines that are read at a time.
+_MANY: Final = 16 * 1024
+#: Lines that are too many for a second look at each: they are drawn by chance, or planned in parts.
+MANY: int = 1 << 20
+#: Numbers of an array that is held in memory.
+HELD: int = 1 << 18
+
+Numbers = npt.NDArray[np.int64]
+Value = TypeVar("Value")
+
+
+class Stored(Sequence[Value]):
+    """A sequence that is not in memory; slices of it are lists."""
+
+    @overload
+    def __getitem__(self, index: int) -> Value: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Value]: ...
+    def __getitem__(self, index: int | slice) -> Value | list[Value]:
+        if isinstance(index, slice):
+            first, end, step = index.indices(len(self))
+            if step == 1:
+                return self.between(first, max(first, end))
+            return [self[row] for row in range(first, end, step)]
+        row = range(len(self))[index]  # IndexError, and from the end
+        return self.between(row, row + 1)[0]
+
+    def __iter__(self) -> Iterator[Value]:
+        for first in range(0, len(self), _MANY):
+            yield from self.between(first, min(first + _MANY, len(self)))
+
+    @abstractmethod
+    def between(self, first: int, end: int) -> list[Value]:
+        """The values from number `first` to before `end`."""
+
+
+class StoredLines(Stored[str]):
+    """Lines in an Arrow table, or one of the columns that tabs separate in them.
+
+    Args:
+        column: of the table.
+        identity: equal for equal lines; see `remembered`.
+        known: the folder of the table; None for a table that ends with these lines.
+        dropped: the numbers of rows to leave out, in ascending order.
+        number: of the column that tabs separate, from 1; 0 for whole lines. A line that is too short has nothing there.
+    """
+
+    def __init__(
+        self, column: Any, identity: str, known: Path | None, dropped: npt.ArrayLike = (), number: int = 0
+    ) -> None:
+        self._column, self.identity, self.known, self._number = column, identity, known, number
+        self._dropped = np.asarray(dropped, dtype=np.int64)
+        self._before = self._dropped - np.arange(len(self._dropped))  # lines that stay before each
+
+    def __len__(self) -> int:
+        return len(self._column) - len(self._dropped)
+
+    def between(self, first: int, end: int) -> list[str]:
+        """The lines from number `first` to before `end`."""
+        if end <= first:
+            return []
+        begin, stop = self._rows(np.array([first, end - 1])).tolist()
+        lines: list[str] = self._column.slice(begin, stop + 1 - begin).to_pylist()
+        left, right = np.searchsorted(self._dropped, [begin, stop])
+        gone = set((self._dropped[left:right] - begin).tolist())
+        if gone:
+            lines = [line for at, line in enumerate(lines) if at not in gone]
+        if self._number:
+            return ["".join(line.split("\t")[self._number - 1 : self._number]) for line in lines]
+        return lines
+
+    def _rows(self, numbers: Numbers) -> Numbers:
+        """The rows of the table with these lines."""
+        rows: Numbers = numbers + np.searchsorted(self._before, numbers, side="right")
+        return rows
+
+    def without(self, dropped: Sequence[int]) -> "StoredLines":
+        """These lines without those of the numbers `dropped`, in ascending order."""
+        rows = np.union1d(self._dropped, self._rows(np.asarray(dropped, dtype=np.int64)))
+        digest = hashlib.sha256(np.asarray(dropped, dtype=np.int64).tobytes()).hexdigest()
+        return StoredLines(self._column, f"{self.identity} without {digest}", self.known, rows, self._number)
+
+    def column(self, number: int) -> "StoredLines":
+        """The column of this number, from 1."""
+        return StoredLines(self._column, f"{self.identity} column {number}", self.known, self._dropped, number)
+
+
+def text_lines(path: Path, known: Path | None = None) -> Sequence[str]:
+    """The lines of a file or a pipe: a list, or `StoredLines` if it is large.
+
+    Args:
+        path: the file.
+        known: folder for what is known of large files, so that they are read once; None keeps nothing.
+
+    Raises:
+        UserError: the file is missing, cannot be read, is broken or not UTF-8.
+    """
+    with open_binary(path) as file:
+        head = file.read(LARGE)
+        if len(head) < LARGE:
+            return split_lines(head, name_of(path))
+        if not is_regular(path):  # can be read only once
+            return stored_lines(lambda: line_blocks(file, name_of(path), head), None, known)
+
+    def blocks() -> Iterator[list[str]]:
+        with open_binary(path) as file:
+            yield from line_blocks(file, name_of(path))
+
+    about = path.stat()
+    changed = (about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino, about.st_dev)
+    return stored_lines(blocks, f"{path.resolve()} {changed}", known)
+
+
+def stored_lines(blocks: Callable[[], Iterable[list[str]]], key: str | None, known: Path | None) -> StoredLines:
+    """Lines in a table of the folder `known`, copied there unless a table with this key is there.
+
+    Args:
+        blocks: the lines, some at a time.
+        key: of the lines' origin; None if they are to be had once, so that the table ends with the lines.
+        known: see `text_lines`.
+
+    Raises:
+        UserError: the folder cannot be written, or raised by `blocks`.
+    """
+    import pyarrow as pa  # type: ignore[import-untyped]  # slow to import
+
+    from nmt.data.arrow import cached_table, temporary_table
+
+    schema = pa.schema([("line", pa.string())])
+
+    def batches(facts: dict[str, Any]) -> Iterator[Any]:
+        digest = hashlib.sha256()
+        for block in blocks():
+            digest.update("".join(f"{line}\n" for line in block).encode())
+            yield pa.RecordBatch.from_arrays([pa.array(block, pa.string())], schema=schema)
+        facts["digest"] = digest.hexdigest()
+
+    if known is None or key is None:
+        table, facts = temporary_table(known, schema, batches)
+    else:
+        name = hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()
+        table, facts = cached_table(known / f"{name[:40]}.lines", schema, batches)
+    return StoredLines(table.column("line"), str(facts["digest"]), known)
+
+
+def in_blocks(lines: Iterable[str]) -> Iterator[list[str]]:
+    """The lines, some at a time."""
+    rest = iter(lines)
+    while block := list(itertools.islice(rest, _MANY)):
+        yield block
+
+
+def parallel_text_lines(*paths: Path, known: Path | None = None) -> list[Sequence[str]]:
+    """The lines of files whose lines n belong to the same sentence, each as from `text_lines`.
+
+    Raises:
+        UserError: the numbers of lines differ, or see `text_lines`.
+    """
+    check_once(paths)
+    sides = [text_lines(path, known) for path in paths]
+    check_parallel({str(path): len(lines) for path, lines in zip(paths, sides, strict=True)})
+    return sides
+
+
+def without(lines: Sequence[str], dropped: Sequence[int]) -> Sequence[str]:
+    """The lines without those of these numbers, in ascending order."""
+    if not len(dropped):
+        return lines
+    if isinstance(lines, StoredLines):
+        return lines.without(dropped)
+    gone = set(dropped)
+    return [line for row, line in enumerate(lines) if row not in gone]
+
+
+def remembered(sides: Sequence[Sequence[str]], what: str, compute: Callable[[], str]) -> str:
+    """The result of `compute` about stored lines, computed once for equal lines; about others, every time."""
+    known = next((side.known for side in sides if isinstance(side, StoredLines)), None)
+    if known is None or not all(isinstance(side, StoredLines) for side in sides):
+        return compute()
+    identities = (side.identity for side in sides if isinstance(side, StoredLines))
+    stored = known / f"{hashlib.sha256(' '.join([what, *identities]).encode()).hexdigest()[:40]}.txt"
+    with contextlib.suppress(OSError, ValueError):
+        value, check = stored.read_text("utf-8").split()
+        if check == hashlib.sha256(value.encode()).hexdigest():
+            return value
+    value = compute()
+    write_text(stored, f"{value} {hashlib.sha256(value.encode()).hexdigest()}\n")
+    return value
+
+
+def gathered(parts: Iterable[npt.ArrayLike], count: int, folder: Path | None = None) -> Numbers:
+    """The numbers of all parts, `count` of them, in one array; a large one is in a file without a name.
+
+    Raises:
+        UserError: `folder` cannot be written.
+    """
+    if count <= HELD:
+        return np.concatenate([np.zeros(0, dtype=np.int64), *map(np.asarray, parts)])
+    try:
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder) as file:
+            numbers: Numbers = np.memmap(cast("Any", file), dtype=np.int64, mode="w+", shape=(count,))
+    except OSError as error:
+        raise unwritable(folder or Path(tempfile.gettempdir()), error, "cache=FOLDER") from error
+    at = 0
+    for part in map(np.asarray, parts):
+        numbers[at : at + len(part)] = part
+        at += len(part)
+    return numbers
+
+
+def counted(numbers: Iterable[int], count: int, folder: Path | None = None) -> Sequence[int]:
+    """The numbers, `count` of them: a list, or an array as from `gathered` if they are many."""
+    if count <= HELD:
+        return list(numbers)
+    rest = iter(numbers)
+    parts = (np.fromiter(itertools.islice(rest, _MANY), dtype=np.int64) for _ in range(-(-count // _MANY)))
+    return cast("Sequence[int]", gathered(parts, count, folder))
+
+
+class Spilled(Stored[Value]):
+    """Values in their order: the first `most` in memory, the others in a temporary file.
+
+    Raises:
+        UserError: the temporary folder is full.
+    """
+
+    def __init__(self, values: Iterable[Value], most: int) -> None:
+        self._first: list[Value] = []
+        self._places = array("Q")
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115  closed, and so removed, with this object
+        weakref.finalize(self, self._file.close)
+        try:
+            for value in values:
+                if len(self._first) < most:
+                    self._first.append(value)
+                else:
+                    self._places.append(self._file.tell())
+                    pickle.dump(value, self._file, pickle.HIGHEST_PROTOCOL)
+            self._file.flush()
+        except OSError as error:
+            raise unwritable(Path(tempfile.gettempdir()), error, "set TMPDIR=FOLDER") from error
+
+    def __len__(self) -> int:
+        return len(self._first) + len(self._places)
+
+    def __iter__(self) -> Iterator[Value]:
+        return (self[at] for at in range(len(self)))
+
+    def between(self, first: int, end: int) -> list[Value]:
+        """The values from number `first` to before `end`, read again from the file."""
+        values = self._first[first:end]
+        for at in range(max(first, len(self._first)), end):
+            self._file.seek(self._places[at - len(self._first)])
+            values.append(pickle.load(self._file))  # this process has written it
+        return values
