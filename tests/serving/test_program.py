@@ -153,19 +153,3 @@ def test_a_taken_port_is_told_in_one_line(trained: Path, capfd: pytest.CaptureFi
     assert f"port={port}" in message
     assert call("serve", f"run={trained}", "shortlist=50", "device=cpu") == 1
     assert "shortlist=" in capfd.readouterr().err
-
-
-def test_the_load_test_sees_right_answers_only(address: str, tmp_path: Path) -> None:
-    """A few seconds of it, without a bound on any time."""
-    file = tmp_path / "sentences"
-    file.write_text("\n".join(source for source, _ in PAIRS[:10]), encoding="utf-8")
-    words = [f"input={file}", f"address={address}", "clients=8", "seconds=3"]
-    command = [sys.executable, str(ROOT / "scripts" / "load_test.py"), *words]
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "8 clients" in done.stdout
-    assert done.stdout.count(" 0 wrong") == 3
-    command[-1] = "address=http://127.0.0.1:1/"
-    nobody = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
-    assert nobody.returncode == 1
-    assert "does not answer" in nobody.stderr
