@@ -26,6 +26,16 @@ KEY = ("study", "row", "seed")
 BLEU = ("words", "reference_words", *(f"words_{order}" for order in range(1, 5)))
 CHRF = ("characters", "reference_characters", *(f"characters_{order}" for order in range(1, 7)))
 
+_NO_SENTENCES = pa.table(
+    {
+        **{name: pa.array([], pa.string()) for name in ("study", "row")},
+        "seed": pa.array([], pa.int64()),
+        "split": pa.array([], pa.string()),
+        **{name: pa.array([], pa.int64()) for name in ("line", "length")},
+        **{name: pa.array([], pa.int16()) for name in (*BLEU, *CHRF)},
+    }
+)
+
 
 class Run(NamedTuple):
     """A recorded run.
@@ -96,6 +106,7 @@ def add(runs: Mapping[tuple[str, str, int], Result], folder: Path = FOLDER) -> N
         RUNS: pa.Table.from_pylist([{**dict(zip(KEY, key, strict=True)), **_about(run)} for key, run in runs.items()]),
         SENTENCES: pa.concat_tables(
             [_sentences(key, split, run) for key, run in runs.items() for split in run.splits if key[0] != "tuning"]
+            or [_NO_SENTENCES]
         ),
     }
     folder.mkdir(parents=True, exist_ok=True)

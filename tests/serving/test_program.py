@@ -4,7 +4,6 @@ import json
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import urllib.error
 import urllib.request
@@ -16,7 +15,7 @@ from typing import Any
 import pytest
 
 from nmt.serving.running import addresses
-from tests.pipeline.small import ROOT, call, environment, pairs, start
+from tests.pipeline.small import call, pairs, start
 
 pytestmark = pytest.mark.long
 
