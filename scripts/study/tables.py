@@ -93,7 +93,7 @@ def _cell(answer: Answer) -> str:
 
 def contrasts(noises: Mapping[str, BleuNoise], some: Sequence[Question]) -> str:
     """Each contrast with its difference and p on each test set, and the detectable difference on the first."""
-    lines = []
+    lines: list[list[str]] = []
     for question in some:
         for same in zip(*(of_question(noise, question) for noise in noises.values()), strict=True):
             text = question.text if not lines or question.text not in [line[0] for line in lines] else ""
