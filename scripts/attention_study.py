@@ -1,72 +1,64 @@
-"""Run the study of docs/attention-study.md: train its variants, score them, write the page.
+"""Run the study of docs/attention-study.md: train its variants, score and record them, write the tables of the page.
 
     python scripts/attention_study.py train multi30k=DIR alignments=DIR [jobs=N] [KEY=VALUE ...]
     python scripts/attention_study.py converge multi30k=DIR alignments=DIR [jobs=N] [KEY=VALUE ...]
     python scripts/attention_study.py builtin [jobs=N] [KEY=VALUE ...]
-    python scripts/attention_study.py costs [rounds=N]
-    python scripts/attention_study.py answers
     python scripts/attention_study.py report
 
 `train` trains, scores and records every run of the short study that has no record yet, jobs=N at a time with one thread
 each; the same command goes on after an interruption. `converge` first chooses the learning rate and dropout of eight
 models on validation data, then trains each to convergence, the best four in the other direction too. `builtin` trains
-on the built-in corpus with one seed. `costs` measures an update and a beam search of every variant, in turn: run it on
-an idle machine. `answers` prints what the records say so far, question by question. `report` writes the page from the
-committed records.
+on the built-in corpus with one seed. `report` writes the tables of the page, and of pages that quote it, from the
+records in docs/attention-study. A table stands between `<!-- study: NAME -->` and `<!-- study: end -->`.
 
 `multi30k` is a folder with train.de.gz and so on. `alignments` is a folder with word links: for its validation and test
 sets multi30k_silver/val.de-en.sp and test_2016_flickr.de-en.sp, for other text deen/text.de, text.en and gold.sp.
 Any other KEY=VALUE goes to every training.
 """
 
+import json
+import os
+import re
+import statistics
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from studying import costs
-from studying.page import FOLDER, JOINED, RECORDS, SPLIT, answered, report
-from studying.rows import CONVERGED, DE_EN, EN_DE, GRID, LONG, ONCE, ROWS, SEEDS, SHORT, SIZES, TEXT, TUNING, Row
-from studying.work import THRESHOLD, Study, link_method, perplexity, work
-from verbs import key_values, script
+from study import records, tables
+from study.questions import LONGER, QUESTIONS
+from study.rows import CONVERGED, DE_EN, EN_DE, GRID, LONG, ONCE, ROWS, SEEDS, SHORT, SIZES, TEXT, TUNING, Row
+from study.tests import BleuNoise
+from verbs import key_values, script, verb
 
+from nmt.compare.reader import read_result
 from nmt.data.lines import read_lines
 from nmt.errors import UserError
 from nmt.files import write_text
+from nmt.runs import Run
 
 RUNS = Path("checkpoints", "attention-study")
 JOINED_TEXT = Path("checkpoints", "attention-study-long")
+JOINED = 3  # neighbouring sentences that make a long one
 DEEN = ("text.de", "text.en", "gold.sp")  # words between spaces
+#: Minimum weight of a link, scored beside the best source word alone, because the gold links are one to many.
+THRESHOLD = 0.2
+DOCS = Path("docs")
+QUOTING = ("choosing-an-attention.md", "from-seq2seq-to-transformer.md")
+_RECORDING = threading.Lock()
 
 
-def main(arguments: list[str]) -> int:
-    """Run one of the parts and return its exit status."""
-    part, *words = arguments or [""]
-    settings = key_values(words)
-    if part == "costs" and set(settings) <= {"rounds"}:
-        return costs.measure(ROWS, _count(settings, "rounds") or 7)
-    if part == "answers" and not words:
-        return answered(RECORDS)
-    if part == "report" and not words:
-        return report()
-    jobs, root, links = _count(settings, "jobs"), settings.pop("multi30k", None), settings.pop("alignments", None)
-    further = [f"{key}={value}" for key, value in settings.items()]
-    if part == "builtin" and root is None:
-        return work(builtin(further), jobs)
-    if part in ("train", "converge") and root is not None and links is not None:
-        join_lines(Path(root))
-        corpus = Corpus(Path(root), Path(links), further)
-        return work(corpus.short(), jobs) if part == "train" else converge(corpus, jobs)
-    print(__doc__, file=sys.stderr)
-    return 1
+class Study(NamedTuple):
+    """What is trained: rows with seeds, overrides of all runs, and the commands that score a finished run."""
 
-
-def _count(settings: dict[str, str], key: str) -> int | None:
-    """Take out a number (UserError if it is none, or below 1); None if it is not there."""
-    value = settings.pop(key, None)
-    if value is not None and not (value.isdecimal() and int(value)):
-        raise UserError(f"{key}={value}: must be a whole number of at least 1.")
-    return None if value is None else int(value)
+    name: str
+    rows: Sequence[Row]
+    seeds: Sequence[int]
+    overrides: Sequence[str]
+    measure: Callable[[Path], list[list[str]]]
 
 
 class Corpus(NamedTuple):
@@ -80,56 +72,73 @@ class Corpus(NamedTuple):
         """A study of some rows; with `links`, runs are scored on long sentences and against word links, too."""
 
         def measure(run: Path) -> list[list[str]]:
-            splits = [["evaluate", "pictures=0"]]  # all of them: a record without one is refused
+            splits = [["evaluate", "pictures=0"]]
             if not links:
                 return splits
             joined = [f"{key}={path}" for key, path in zip(("source", "reference"), joined_files(), strict=True)]
             aligned = [["align", f"method={link_method(run)}", *words] for words in gold_links(self.root, self.links)]
             return [*splits, ["evaluate", *joined, "pictures=0"], *aligned]
 
-        place = f"data.root={self.root}"
-        return Study(
-            RUNS / name, FOLDER / name, rows, seeds, [*SIZES, *TEXT, place, *overrides, *self.further], measure
-        )
-
-    def short(self) -> Study:
-        """All variants, German to English."""
-        return self.study("short", ROWS, SEEDS, *DE_EN, *SHORT)
+        return Study(name, rows, seeds, [*SIZES, *TEXT, f"data.root={self.root}", *overrides, *self.further], measure)
 
 
-def converge(corpus: Corpus, jobs: int | None) -> int:
+def main(arguments: list[str]) -> int:
+    """Run one of the parts and return its exit status."""
+    part, *words = arguments or [""]
+    settings = key_values(words)
+    if part == "report" and not words:
+        return report()
+    jobs, root, links = settings.pop("jobs", None), settings.pop("multi30k", None), settings.pop("alignments", None)
+    if jobs is not None and not (jobs.isdecimal() and int(jobs)):
+        raise UserError(f"jobs={jobs}: must be a whole number of at least 1.")
+    further = [f"{key}={value}" for key, value in settings.items()]
+    count = int(jobs or os.cpu_count() or 1)
+    if part == "builtin" and root is None:
+        return work(builtin(further), count)
+    if part in ("train", "converge") and root is not None and links is not None:
+        join_lines(Path(root))
+        corpus = Corpus(Path(root), Path(links), further)
+        short = corpus.study("short", ROWS, SEEDS, *DE_EN, *SHORT)
+        return work(short, count) if part == "train" else converge(corpus, count)
+    print(__doc__, file=sys.stderr)
+    return 1
+
+
+def converge(corpus: Corpus, jobs: int) -> int:
     """Choose the settings of each model, train it to convergence, and the best four in the other direction."""
-    candidates = [
-        Row(f"{row.name}-{at}", (*row.overrides, *words)) for row in CONVERGED for at, words in enumerate(GRID, 1)
-    ]
-    tuning = corpus.study("tuning", candidates, SEEDS[:1], *DE_EN, *TUNING, links=False)
-    if status := work(tuning, jobs):
+    sweep = {row: [Row(f"{row.name}-{at}", (*row.overrides, *words)) for at, words in enumerate(GRID, 1)]
+             for row in CONVERGED}  # fmt: skip
+    candidates = [candidate for of_row in sweep.values() for candidate in of_row]
+    if status := work(corpus.study("tuning", candidates, SEEDS[:1], *DE_EN, *TUNING, links=False), jobs):
         return status
-    rows = [
-        Row(row.name, min(_of(candidates, row), key=lambda candidate: perplexity(tuning, candidate)).overrides)
-        for row in CONVERGED
-    ]
-    there = corpus.study("converged", rows, SEEDS, *DE_EN, *LONG)
-    if status := work(there, jobs):
+    lowest = partial(perplexity, "tuning")
+    rows = [Row(row.name, min(of_row, key=lowest).overrides) for row, of_row in sweep.items()]
+    if status := work(corpus.study("converged", rows, SEEDS, *DE_EN, *LONG), jobs):
         return status
-    best = sorted(rows, key=lambda row: perplexity(there, row))[:4]
+    best = sorted(rows, key=partial(perplexity, "converged"))[:4]
     return work(corpus.study("back", best, SEEDS, *EN_DE, *LONG, links=False), jobs)
 
 
-def _of(candidates: Sequence[Row], row: Row) -> list[Row]:
-    return [candidate for candidate in candidates if candidate.name.rpartition("-")[0] == row.name]
+def perplexity(study: str, row: Row) -> float:
+    """The lowest validation perplexity of a row's runs, their mean over seeds, from the records."""
+    runs = records.load(study)[row.name]
+    return statistics.fmean(min(entry["valid_perplexity"] for entry in run.history) for run in runs)
 
 
 def builtin(further: list[str]) -> Study:
     """The variants on the built-in corpus, whose links are exact."""
 
     def measure(run: Path) -> list[list[str]]:
-        aligned = [
-            ["align", f"method={link_method(run)}", f"threshold={threshold}"] for threshold in ("null", THRESHOLD)
-        ]
+        thresholds = ("null", THRESHOLD)
+        aligned = [["align", f"method={link_method(run)}", f"threshold={threshold}"] for threshold in thresholds]
         return [["evaluate", "pictures=0"], *aligned]
 
-    return Study(RUNS / "builtin", FOLDER / "builtin", ONCE, [1], [*SIZES, "data=builtin", *further], measure)
+    return Study("builtin", ONCE, [1], [*SIZES, "data=builtin", *further], measure)
+
+
+def link_method(run: Path) -> str:
+    """How `align` links words: by saliency if the run has no attention."""
+    return "attention" if Run(run).tree()["choices"]["decoder"] != "none" else "saliency"
 
 
 def joined_files() -> list[Path]:
@@ -140,7 +149,7 @@ def joined_files() -> list[Path]:
 def join_lines(root: Path) -> None:
     """Write the long sentences: neighbouring lines of the test set in one."""
     for path in joined_files():
-        lines = read_lines(root / f"{SPLIT}{path.suffix}.gz")
+        lines = read_lines(root / f"{tables.FIRST}{path.suffix}.gz")
         joined = [" ".join(lines[first : first + JOINED]) for first in range(0, len(lines) - JOINED + 1, JOINED)]
         write_text(path, "".join(f"{line}\n" for line in joined))
 
@@ -154,7 +163,80 @@ def gold_links(root: Path, links: Path) -> list[list[str]]:
 
     valid = [*words("valid_", "val"), "valid_words=moses"]
     deen = [f"{key}={links}/deen/{name}" for key, name in zip(("source", "target", "gold"), DEEN, strict=True)]
-    return [["words=moses", *words("", SPLIT), *valid], [*deen, *valid]]
+    return [["words=moses", *words("", tables.FIRST), *valid], [*deen, *valid]]
+
+
+def work(study: Study, jobs: int) -> int:
+    """Train, score and record what has no record yet, seed by seed; return the highest exit status."""
+    known = records.recorded()
+    left = [(row, seed) for seed in study.seeds for row in study.rows if (study.name, row.name, seed) not in known]
+    total = len(study.rows) * len(study.seeds)
+    print(f"{total - len(left)} of {total} runs are recorded, {len(left)} are left.", file=sys.stderr)
+    with ThreadPoolExecutor(jobs) as pool:
+        runs = [pool.submit(one, study, *task) for task in left]
+        try:
+            return max((run.result() for run in runs), default=0)
+        except KeyboardInterrupt:
+            pool.shutdown(cancel_futures=True)  # the trainings have got the signal as well, and save their state
+            raise
+
+
+def one(study: Study, row: Row, seed: int) -> int:
+    """Train, score and record one run; return the first exit status that is not 0."""
+    folder, name = RUNS / study.name, f"{row.name}-{seed}"
+    place = [f"name={name}", f"checkpoints={folder}", "resume=auto", f"seed={seed}", "threads=1"]
+    status = verb("train", *place, *study.overrides, *row.overrides)
+    if status or Run(folder / name).facts().get("status") != "finished":
+        return status
+    for command, *words in study.measure(folder / name):
+        if status := verb(command, f"run={folder / name}", *words, "threads=1"):
+            return status
+    with _RECORDING:
+        records.add({(study.name, row.name, seed): read_result(name, Run(folder / name), None)})
+    return 0
+
+
+def report() -> int:
+    """Write the tables of the page, and of the pages that quote it, from the records."""
+    rows, longer, back = (records.load(study) for study in ("short", "converged", "back"))
+    exact, costs = records.load("builtin"), json.loads((records.FOLDER / "costs.json").read_text("utf-8"))
+    noises = {split: BleuNoise(rows, split) for split in tables.SPLITS}
+    longer_noises, back_noises = ({split: BleuNoise(some, split) for split in list(tables.SPLITS)[:2]}
+                                  for some in (longer, back))  # fmt: skip
+    shifts = ("attention, shift 0", "attention, shift 1", "saliency")
+    makers: dict[str, Callable[[], str]] = {
+        "questions": partial(tables.questions, rows, noises, longer, costs),
+        "candidates": partial(tables.candidates, rows, noises, costs),
+        "contrasts": partial(tables.contrasts, noises, QUESTIONS),
+        "tuning": lambda: tables.tuning(records.load("tuning")),
+        "16 epochs": partial(tables.converged, longer),
+        "16 epochs, contrasts": partial(tables.contrasts, longer_noises, LONGER),
+        "back": partial(tables.converged, back),
+        "back, contrasts": partial(tables.contrasts, back_noises, LONGER[1:3]),
+        "deviations": partial(tables.deviations, rows),
+        "links": partial(tables.links, rows, [tables.SILVER], ["attention", *shifts]),
+        "links of other text": partial(tables.links, rows, [tables.OTHER_TEXT], ["attention", *shifts]),
+        "costs": partial(tables.all_costs, rows, costs),
+        "exact links": partial(tables.links, exact, [f"test, links above {THRESHOLD}", "test"], shifts),
+    }
+    for split, label in tables.SPLITS.items():
+        makers[f"scores on {label}"] = partial(tables.scores, rows, split, noises[split])
+        makers[f"length on {label}"] = partial(tables.by_length, rows, split)
+
+    def written(found: re.Match[str]) -> str:
+        begin, name, before, end = found.groups()
+        if name == "quoted":  # the page says which rows it quotes, in words of its own
+            labels = {row: label for label, row in re.findall(r"^\| ([^|]*) \| `([\w-]+)` \|", before, re.MULTILINE)}
+            return f"{begin}\n\n{tables.quoted(rows, noises, labels)}\n\n{end}"
+        if name not in makers:
+            raise UserError(f"<!-- study: {name} --> has no such table. Tables: {', '.join(makers)}.")
+        return f"{begin}\n\n{makers[name]()}\n\n{end}"
+
+    for page in ("attention-study.md", *QUOTING):
+        text = (DOCS / page).read_text("utf-8")
+        pattern = r"(<!-- study: ((?!end)[^>]*) -->)(.*?)(<!-- study: end -->)"
+        write_text(DOCS / page, re.sub(pattern, written, text, flags=re.DOTALL))
+    return 0
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
     python scripts/mutants.py [--list] [--only TEXT,...] [--jobs N]
 
-`mutants.txt` beside this file lists the mutants: what is wrong, the function that is changed (by its name in `nmt`,
+`tests/mutants.txt` lists the mutants: what is wrong, the function that is changed (by its name in `nmt`,
 wherever its file lies), the expression or statement and its replacement, and the tests that should fail. They are
 compared as syntax, so that formatting does not matter. Everything runs in a temporary copy of the tree. Exit status 1
 if a mutant survives or no longer applies, 2 if a test fails without any mutant.
@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-TABLE = Path(__file__).with_suffix(".txt")
+TABLE = ROOT / "tests" / "mutants.txt"
 #: What a copy of the tree holds, as far as it exists.
 COPIED = ("nmt", "configs", "tests", "scripts", "pyproject.toml", "README.md", "CONTRIBUTING.md")
 SECONDS = 1800  # after which a test run counts as failed: the mutant never ends

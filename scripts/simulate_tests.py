@@ -6,9 +6,6 @@ Draws scores of sentences for two variants with three kinds of noise: what suits
 seed, what a seed changes in all sentences, and what a seed changes in one sentence. Prints a table for
 docs/statistics.md: the share of trials that call the difference significant at 5 %, by the larger of both p-values (the
 rule until version 0.1) and by the test with both errors.
-
-A second table is about many variants, of which some deviate more over seeds than others: the same shares by Welch's
-test and by the rule of `nmt.compare.variance.by_runs`.
 """
 
 import sys
@@ -19,11 +16,10 @@ import numpy as np
 # As a plain script from wherever it lies: the package need not be installed.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from scipy import stats  # type: ignore[import-untyped]
 from verbs import key_values, script
 
 from nmt.compare.significance import Runs, contrast_with
-from nmt.compare.variance import Error, Statistics, by_runs
+from nmt.compare.variance import Statistics
 
 #: Standard deviations of a sentence, a seed, and a seed in a sentence, beside sentences of deviation 1.
 NOISES = {
@@ -34,15 +30,6 @@ NOISES = {
     "all three, seeds strong": (1.0, 0.3, 1.0),
 }
 SWAPS = 199
-VARIANTS = 20
-#: Deviations over seeds of the variants.
-DEVIATIONS = {
-    "all 1": np.ones(VARIANTS),
-    "one 8, the others 1": np.r_[np.ones(VARIANTS - 1), 8],
-    "one 3, the others 1": np.r_[np.ones(VARIANTS - 1), 3],
-    "one 3, one 6, the others 1": np.r_[np.ones(VARIANTS - 2), 3, 6],
-    "0.4 to 2.7, most near 1": np.exp(stats.norm.ppf((np.arange(VARIANTS) + 0.5) / VARIANTS) / 2),
-}
 
 
 def mean_of(statistics: Statistics) -> Statistics:
@@ -76,29 +63,6 @@ def shares(trials: int, sentences: int, seeds: int, noise: tuple[float, float, f
     return list(calls / trials)
 
 
-def pooled_shares(trials: int, seeds: int, deviations: Statistics, gain: float) -> Statistics:
-    """The share of pairs that each rule calls different: by Welch and by `by_runs`.
-
-    Returns:
-        [2, 2] for pairs without the variant that deviates most and for its own pairs; Welch and `by_runs`.
-    """
-    generator = np.random.default_rng(seeds)
-    calls = np.zeros((2, 2))
-    most = VARIANTS - 1
-    others = generator.permutation(most)[: 2 * (most // 2)].reshape(-1, 2)
-    pairs = [(0, *pair) for pair in others] + [(1, most, other) for other in others[:, 0]]
-    for _ in range(trials):
-        drawn = generator.normal(0, deviations[:, None], (VARIANTS, seeds))
-        groups = drawn.tolist()
-        for kind, one, other in pairs:
-            first, second = drawn[one], drawn[other] + gain * np.hypot(deviations[one], deviations[other]) / seeds**0.5
-            part = by_runs(first.tolist(), second.tolist(), groups)
-            p = Error(part.variance**0.5, part.freedom).p(float(first.mean() - second.mean()))
-            calls[kind] += [stats.ttest_ind(first, second, equal_var=False).pvalue < 0.05, p < 0.05]
-    shares: Statistics = calls / trials / (len(pairs) // 2)
-    return shares
-
-
 def main(arguments: list[str]) -> int:
     """Print the tables."""
     given = key_values(arguments)
@@ -111,15 +75,6 @@ def main(arguments: list[str]) -> int:
             variance = 2 * (by_sentence**2 / sentences + by_seed**2 / seeds + by_both**2 / sentences / seeds)
             rates = [shares(trials, sentences, seeds, noise, gain) for gain in (0.0, 3 * variance**0.5)]
             cells = " | ".join(f"{100 * rate:.1f} %" for row in rates for rate in row)
-            print(f"| {name} | {seeds} | {cells} |", flush=True)
-    print(
-        "\n| deviations | seeds | Welch, no difference | pooled, no difference | Welch, power | pooled, power |", end=""
-    )
-    print(" pooled, no difference, the most deviating |\n|---|---:|---:|---:|---:|---:|---:|")
-    for name, deviations in DEVIATIONS.items():
-        for seeds in (3, 5, 10):
-            null, power = (pooled_shares(max(trials // 3, 1), seeds, deviations, gain) for gain in (0.0, 3.0))
-            cells = " | ".join(f"{100 * rate:.1f} %" for rate in (*null[0], *power[0], null[1, 1]))
             print(f"| {name} | {seeds} | {cells} |", flush=True)
     return 0
 

@@ -1,10 +1,9 @@
-"""The pages' requests, `torchrun`, jobs of Slurm and README's Python; and that every code block runs somewhere.
+"""The pages' requests, `torchrun`, jobs of Slurm and README's Python.
 
 Slurm is not needed. A stand-in for `sbatch` runs the tasks of a job here; one for `srun` starts its command once for
 each machine, all of them here. So two "machines" do find each other, but no queue has read the job's options.
 """
 
-import ast
 import json
 import os
 import re
@@ -20,7 +19,7 @@ import pytest
 
 import nmt
 from nmt.runs import Run
-from tests.page_commands import PAGES, ROOT, Block, Command, all_blocks, commands
+from tests.page_commands import PAGES, Block, Command, all_blocks, commands
 from tests.pipeline.small import call, start, write_lines
 from tests.test_pages import BRIEF, FEW, FEW_DOCUMENTS, SMALL, with_this_python
 
@@ -30,78 +29,12 @@ TIMEOUT = 600
 EVERY = [command for page in PAGES for command in commands(page)]
 TORCHRUN = [command for command in EVERY if command.line.startswith("torchrun")]
 BLOCKS = [block for page in PAGES for block in all_blocks(page)]
-#: Blocks in other languages than the shell's, and the test that runs them: all of a kind, or the one that begins so.
-RUN_BY = {
-    ("README.md", "configs/ "): "tests/test_page_programs.py",
-    ("README.md", "import nmt"): "tests/test_page_programs.py",
-    ("README.md", "checkpoints/NAME/"): "tests/test_page_programs.py",
-    ("CONTRIBUTING.md", "# configs/attention"): "tests/test_page_programs.py",
-    ("many-processes.md", "script"): "tests/test_page_programs.py",
-    ("attention-heads.md", "translator = nmt.load"): "tests/test_pages.py",
-    ("from-seq2seq-to-transformer.md", "python"): "tests/test_pages.py",
-    ("adding-a-part.md", "python"): "tests/test_adding.py",
-    ("adding-a-part.md", "yaml"): "tests/test_adding.py",
-    ("python.md", "python"): "tests/pipeline/test_api.py",
-    ("documents.md", "python"): "tests/pipeline/test_context_from_python.py",
-}
-#: Signatures that scripts/api_page.py writes; tests/test_site.py compares them with the code.
-WRITTEN = {"api.md"}
-#: How a block that nobody can run begins. Equations are found by their subscripts.
-PROSE = (
-    "python -m venv .venv\n.\\.venv\\Scripts",  # PowerShell
-    "# nginx",  # tests/viewer/test_proxy.py runs one
-    "warning: the two sides",
-    "text files          -> sentence pairs",
-    "all pieces",
-    "t - R <= j",
-    "j <= t",
-    "the pieces that you name",
-    "each layer attends",
-    "se^2 =",
-    "energies -> + bias",
-)
-EQUATION = re.compile(r"\b[a-z]\w*'?(?:\^\w)?_(?:\([tj]|[tjhS]\b|tj\b)")
-
-
-def is_prose(block: Block) -> bool:
-    """Whether a block is an equation or a sketch, which nothing can run."""
-    equation = EQUATION.search(block.text) and not re.search(r"^(?:import|from|class|def) ", block.text, re.MULTILINE)
-    return block.kind == "" and (bool(equation) or block.text.startswith(PROSE))
-
-
-def runners_of(block: Block) -> list[str]:
-    """The entries of `RUN_BY` for a block."""
-    return [
-        test
-        for (page, what), test in RUN_BY.items()
-        if block.page == page and (block.kind == what or (not block.kind and block.text.startswith(what)))
-    ]
-
-
-def test_every_block_runs_or_is_prose() -> None:
-    """A shell's commands are those of tests/test_pages.py, which finds each one."""
-    left = [block for block in BLOCKS if block.kind != "commands" and block.page not in WRITTEN and not is_prose(block)]
-    assert [block for block in left if not runners_of(block)] == [], "run it, and add it to RUN_BY"
-    for (page, what), test in RUN_BY.items():
-        assert page in (ROOT / test).read_text(encoding="utf-8"), f"{test} does not open {page}"
-        found = [block for block in BLOCKS if block.page == page and what in (block.kind, block.text[: len(what)])]
-        assert found, "the page has no such block any more"
-        assert len(found) == 1 or what in ("python", "yaml"), "which of them is run?"
-    assert [start for start in PROSE if not any(block.text.startswith(start) for block in BLOCKS)] == []
 
 
 def code(page: str, start: str) -> str:
     """The one block of a page that begins with these characters."""
     [found] = [block.text for block in BLOCKS if block.page == page and block.text.startswith(start)]
     return found
-
-
-def test_each_block_of_these_pages_has_its_test() -> None:
-    """README and CONTRIBUTING mix Python with sketches: each of their blocks is opened by name below."""
-    named = {"README.md": ("configs/ ", "import nmt", "checkpoints/NAME/"), "CONTRIBUTING.md": ("# configs/attention",)}
-    for page, starts in named.items():
-        blocks = [block for block in BLOCKS if block.page == page and block.kind == "" and not is_prose(block)]
-        assert [block.text.startswith(starts) for block in blocks] == [True] * len(starts), page
 
 
 @pytest.fixture(scope="module")
@@ -157,10 +90,6 @@ def test_a_server_of_a_page_answers_the_requests_of_the_page(command: Command, h
             assert program.wait(TIMEOUT) == 0
         finally:
             program.kill()
-
-
-def test_each_request_is_on_a_page_with_a_server() -> None:
-    assert {each.page for each in EVERY if each.line.startswith("curl")} <= {each.page for each in servers()}
 
 
 def free_port() -> int:
@@ -267,15 +196,6 @@ def test_the_python_of_the_readme_runs(home: Path, monkeypatch: pytest.MonkeyPat
     assert isinstance(names["translation"], nmt.TranslatedSentence)
 
 
-def test_the_folders_of_the_readme_are_there() -> None:
-    parents: list[str] = []
-    for line in code("README.md", "configs/ ").splitlines():
-        name, indent = line.split()[0], len(line) - len(line.lstrip())
-        parents = [*parents[: indent // 2], name]
-        # Training makes these two.
-        assert name in ("checkpoints/", "data/") or (ROOT / "".join(parents)).is_dir(), line
-
-
 def test_a_run_has_the_files_of_the_readme(home: Path) -> None:
     first, *rows = code("README.md", "checkpoints/NAME/").splitlines()
     found = {path.name + "/" * path.is_dir() for path in (home / first).iterdir()}
@@ -284,10 +204,3 @@ def test_a_run_has_the_files_of_the_readme(home: Path) -> None:
         assert {*names} <= found, row
     [split] = (home / first / "evaluation").iterdir()
     assert (split / "report.html").is_file()
-
-
-def test_the_score_of_contributing_is_that_of_the_page_on_parts() -> None:
-    """tests/test_adding.py runs and tests that one."""
-    ours, theirs = code("CONTRIBUTING.md", "# configs/attention"), code("adding-a-part.md", "class Rectified")
-    assert ast.dump(ast.parse(ours)) == ast.dump(ast.parse(theirs))
-    assert code("adding-a-part.md", "_target_: nmt.attention").strip() in ours.splitlines()[0]

@@ -1,11 +1,10 @@
-"""The pages for readers: their commands and examples run, their overrides exist, their figures stand where they say.
+"""The pages for readers: their commands and examples run.
 
 A command that cannot run here is in `ELSEWHERE`, with the reason. It is composed where it is one of nmt's.
 """
 
 import os
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -14,10 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from nmt.command.composing import compose
-from nmt.command.quoting import quote
-from nmt.errors import UserError
-from tests import catalogue
 from tests.page_commands import PAGES, ROOT, Command, blocks, commands
 from tests.pipeline.small import QUICK, call, environment, write_lines, write_text
 
@@ -38,7 +33,7 @@ ELSEWHERE = {
     "experiment=": "needs a corpus and hours",
     "data.source=ja": "needs a corpus and an hour",
     "data.target=zh_Hans": "trains for minutes, with figures of its own",
-    "python scripts/": "measures for hours on an idle machine; tests/benchmark and tests/test_study.py run the scripts",
+    "python scripts/": "measures for hours on an idle machine",
     "python -m pytest": "runs tests",
     "pre-commit": "installs a hook of Git",
     ".ci/run": "installs the environment",
@@ -212,11 +207,6 @@ def test_every_command_is_run_or_listed_with_a_reason() -> None:
     assert [page for page, test in OWN_TESTS.items() if page not in (ROOT / test).read_text(encoding="utf-8")] == []
 
 
-@pytest.mark.parametrize("part", ELSEWHERE)
-def test_a_reason_has_its_command(part: str) -> None:
-    assert [command for page in PAGES for command in commands(page) if part in command.line], "no page has it any more"
-
-
 def listed() -> Iterator[Command]:
     """The commands that no test runs, without those that leave out words."""
     for page in PAGES:
@@ -233,102 +223,6 @@ def test_a_command_that_is_not_run_composes(command: Command, capsys: pytest.Cap
     else:
         assert call(command.verb, *words, "--cfg") == 0
         assert ":" in capsys.readouterr().out
-
-
-def test_the_scripts_of_the_pages_are_there() -> None:
-    named = [re.search(r"python (scripts/\w+\.py)", command.line) for command in listed()]
-    paths = {found[1] for found in named if found}
-    assert len(paths) > 5
-    assert [path for path in paths if not (ROOT / path).is_file()] == []
-
-
-#: Where the small models of the tests have a size that the line's heads do not divide.
-EIGHT = {"encoder=transformer encoder.self_attention.heads=8": ["encoder.size=16"]}
-OVERRIDE = r"[a-z_]+(?:[./@][a-z_]+)*=[^`\s]+"
-
-
-def overrides(page: str) -> list[list[str]]:
-    """The inline code of a page that is one override or several."""
-    found = re.findall(rf"`('?{OVERRIDE}'?(?: '?{OVERRIDE}'?)*)`", page)
-    return [shlex.split(line) for line in dict.fromkeys(found)]
-
-
-def test_each_override_of_the_page_on_attention_builds_a_model() -> None:
-    """And each of the README's table."""
-    text = (DOCS / "choosing-an-attention.md").read_text(encoding="utf-8")
-    table = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Attention, by override")[2]
-    lines = overrides(text) + [
-        line for line in overrides(table.partition("\n**Which")[0]) if line not in overrides(text)
-    ]
-    assert len(lines) > 50
-    for line in lines:
-        if line == ["experiment=NAME"]:
-            continue
-        if line[0].startswith("experiment="):
-            compose("train", quote(line))
-        elif line != ["attention.coverage_loss=1"]:  # which the page gives with two others
-            # The default decoder, and sizes that four heads and eight divide.
-            decoder = [] if any(word.startswith("decoder=") for word in line) else ["decoder=luong"]
-            words = [*decoder, "attention.size=8", *EIGHT.get(" ".join(line), []), *line]
-            assert catalogue.model(*words).decoder is not None, line
-
-
-def test_each_override_for_people_from_elsewhere_composes() -> None:
-    rows = re.findall(r"^\|.*\|(.*)\|$", (DOCS / "coming-from.md").read_text(encoding="utf-8"), re.MULTILINE)
-    lines = [line for row in rows for line in overrides(row)]
-    assert len(lines) > 80
-    for group in grouped(lines):
-        # Together they compose in one go; settings of different choices have to be tried one by one.
-        if not composes("train", [word for line in group for word in line]):
-            assert [line for line in group if not composes("train", line) and not composes("translate", line)] == []
-
-
-def grouped(lines: list[list[str]]) -> list[list[list[str]]]:
-    """Lines in groups in which no key is set twice."""
-    groups: list[dict[str, list[str]]] = []
-    found: list[list[list[str]]] = []
-    for line in lines:
-        keys = {word.partition("=")[0]: line for word in line}
-        at = next((at for at, group in enumerate(groups) if not keys.keys() & group.keys()), len(groups))
-        if at == len(groups):
-            groups.append({})
-            found.append([])
-        groups[at].update(keys)
-        found[at].append(line)
-    return found
-
-
-def composes(verb: str, line: list[str]) -> bool:
-    """Whether a command takes these overrides."""
-    try:
-        compose(verb, quote(line))
-    except UserError:
-        return False
-    return True
-
-
-def test_costs_of_an_attention_are_those_of_the_benchmarks() -> None:
-    text, benchmarks = (
-        re.sub(r"\s+", " ", (DOCS / f"{name}.md").read_text(encoding="utf-8"))
-        for name in ("choosing-an-attention", "benchmarks")
-    )
-    costs = re.findall(r"(?:Cost|cost|additive with four heads,)[a-z ]* (\d\.\d+) times", text)
-    assert len(costs) > 10
-    assert [cost for cost in costs if f"| {cost} (" not in benchmarks and cost != "1.00"] == []
-
-
-@pytest.mark.parametrize("page", ["choosing-an-attention.md", "from-seq2seq-to-transformer.md"])
-def test_pages_quote_the_study_by_their_tables_alone(page: str) -> None:
-    """The table has the figures of the study's page, and the prose has none."""
-    study = (DOCS / "attention-study.md").read_text(encoding="utf-8").partition("## Scores on test_2016_flickr\n\n")[2]
-    scores = dict(re.findall(r"^\| ([^|]+) \| \d+ \| (\d+\.\d\d)", study.partition("\n\n")[0], re.MULTILINE))
-    text = (DOCS / page).read_text(encoding="utf-8")
-    before, _, rest = text.partition("<!-- study: begin -->")
-    table, _, after = rest.partition("<!-- study: end -->")
-    quoted = re.findall(r"\| `([^`]+)` \| (\d+\.\d\d) \|", table)
-    assert len(quoted) > 7
-    assert [(row, score) for row, score in quoted if scores[row] != score] == []
-    assert re.findall(r"\d ± \d|BLEU \d\d\.\d", before + after) == []
 
 
 def test_the_python_examples_of_the_walk_run() -> None:

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.pipeline.small import call
-
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
 if not find_spec("nmt.export"):  # which can be deleted
@@ -55,26 +53,3 @@ def test_each_message_has_its_cure() -> None:
     sections = re.split(r"^### .*$", PAGE, flags=re.MULTILINE)[1:]
     assert len(QUOTED) == len(sections) == len(set(QUOTED)) > 50
     assert [quoted for quoted, text in zip(QUOTED, sections, strict=True) if len(text.split()) < 5] == []
-
-
-@pytest.mark.parametrize(
-    ("line", "quoted"),
-    [
-        (["train", "--name", "mine"], "is not an option of nmt."),
-        (["train", "seed=1,2"], "has several values, but a run takes one."),
-        (["train", "attention/score=dott"], "There is no attention/score=dott."),
-        (["train", "model=256"], "model is a group of settings; set them one by one:"),
-        (["train", "attention.head=4"], "There is no setting 'attention.head'"),
-        (["train", "data.files=[a.txt, b.txt"], "a bracket is missing."),
-        (["train", "data.files=[a.txt,b.txt]"], "There is no file a.txt"),
-        (["translate"], "run= must be given. For example:"),
-        (["translate", "run=checkpoints/mine"], "There is no run checkpoints/mine"),
-        (["translate", "run="], "run= has no value. Perhaps a shell variable is not set."),
-    ],
-)
-def test_a_mistake_of_the_page_gives_its_message(
-    line: list[str], quoted: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert call(line[0], *line[1:]) == 1
-    assert quoted in capsys.readouterr().err

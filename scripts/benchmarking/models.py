@@ -21,7 +21,7 @@ from nmt.search import Search
 from nmt.text.tokenizer import load_tokenizer
 from nmt.training.learner import Learner
 from nmt.training.loop import TrainingLoop
-from nmt.training.validation import Figures, Translate, Validation
+from nmt.training.validation import Figures, Validation
 from nmt.translation.shortlist import Shortlist
 from nmt.translation.translator import EXTRA_LENGTH, Translator
 from nmt.translation.types import Translation
@@ -52,16 +52,13 @@ def run_trainer(
     feed: TokenBatches,
     compute: Compute,
     folder: Path,
-    translate: Translate = _nothing,
-    validation: TokenBatches | None = None,
-) -> list[dict[str, float]]:
-    """The project's own loop, until the orders or the budget end; what it wrote down at each validation."""
+) -> None:
+    """The project's own loop, until the orders end."""
     settings = build.build_trainer(config)
     learner = Learner(model, build.build_optimizer(config, model), build.build_schedule(config), settings, compute)
-    loop = TrainingLoop(settings, learner, feed, Validation(validation or feed, translate, compute), Run(folder))
+    loop = TrainingLoop(settings, learner, feed, Validation(feed, _nothing, compute), Run(folder))
     with contextlib.suppress(Enough):
         loop.run(seed=1)
-    return loop.history
 
 
 def translator_of(

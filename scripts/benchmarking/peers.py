@@ -3,13 +3,8 @@
 They get the same text, the same pieces and, as far as each can express it, the same model and recipe. What they say
 themselves of their speed is what counts: training in target tokens a second without the first report, translating in
 sentences a second after the model is loaded.
-
-When they learn for as long as others, the clock is read off the times in their logs. It runs from the moment at which
-a program says that its training loop begins, and stands still from the report of the last update before a checkpoint
-until the last file that belongs to the checkpoint lies on the disk.
 """
 
-import datetime
 import os
 import re
 import statistics
@@ -17,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 from benchmarking.settings import HEADS, Json, Sizes
 from nmt.files import write_text
@@ -54,14 +49,6 @@ class Task(NamedTuple):
     split: str = "test"
 
 
-class Kept(NamedTuple):
-    """A checkpoint: the updates and the minutes of training before it, and the file."""
-
-    update: int
-    minutes: float
-    model: Path
-
-
 class Translated(NamedTuple):
     """Sentences a second after loading, and the translations."""
 
@@ -81,22 +68,17 @@ class Peer:
         title: what people call it.
         module: what Python imports.
         variable: of the environment, naming its Python.
-        began: what it logs when its training loop begins.
-        report: what it logs of an update, the number in a group.
     """
 
     name = ""
     title = ""
     module = ""
     variable = ""
-    began = ""
-    report = ""
 
     def __init__(self, python: str, version: str, task: Task) -> None:
         self.python, self.version, self.task = python, version, task
         self.updates = 0
         self.peak_memory = 0
-        self.cpu_seconds = 0.0  # of all that it has done
         task.folder.mkdir(parents=True, exist_ok=True)
         self.lines = self._take_lines()
 
@@ -118,25 +100,6 @@ class Peer:
         """
         return self._speed(self._train(updates))
 
-    def learn(self, minutes: float, points: int, pilot: int) -> list[Kept]:
-        """Train a new model for about so many minutes, by the speed of `pilot` updates; keep it at so many points.
-
-        Raises:
-            PeerError: as `train`.
-        """
-        reports = self._reports(self._train(pilot))
-        (first, began), *_, (last, ended) = reports.items() if len(reports) > 1 else self._unclear()
-        every = max(1, int(minutes * 60 / points * (last - first) / max(ended - began, 1e-3)))
-        output = self._train(points * every, every)
-        checkpoints: list[Kept] = []
-        seconds, since = 0.0, self._began(output)
-        for update, reported in self._reports(output).items():
-            if update % every == 0:
-                seconds += reported - since
-                since = self._complete(update)
-                checkpoints.append(Kept(update, seconds / 60, self.model(update)))
-        return checkpoints or self._unclear()
-
     def translate(self, model: Path | None = None) -> Translated:
         """Translate the text with a model, the one trained last unless given, beam 5, 64 sentences at a time.
 
@@ -149,44 +112,17 @@ class Peer:
         """The checkpoint after so many updates."""
         raise TypeError(f"{type(self).__name__} does not say where its models are")
 
-    def kept_in(self, folder: Path) -> Path:
-        """The model of this program among those that a measurement of quality left.
-
-        Raises:
-            PeerError: there is none.
-        """
-        path = folder / f"{self.name}{self.model(0).suffix}"
-        if not path.is_file():
-            raise PeerError(f"{self.title} does not translate: {path} is not there.")
-        return path.absolute()
-
-    def _train(self, updates: int, keep_every: int | None = None) -> str:
-        """Train a new model and keep it every so many updates, or at the end alone; what it said."""
+    def _train(self, updates: int) -> str:
+        """Train a new model and keep it at the end; what it said."""
         raise TypeError(f"{type(self).__name__} does not say how it trains")
 
     def _speed(self, output: str) -> float:
         raise TypeError(f"{type(self).__name__} does not say its speed")
 
-    def _complete(self, update: int) -> float:
-        """When the last file of a checkpoint was written, in seconds as `time.time`."""
-        return self.model(update).stat().st_mtime
-
-    def _began(self, output: str) -> float:
-        match = re.search(_STAMP + self.began, output, re.MULTILINE)
-        return _seconds(match[1]) if match else self._unclear()
-
-    def _reports(self, output: str) -> dict[int, float]:
-        """When each update that it reported was done."""
-        matches = re.findall(_STAMP + self.report, output, re.MULTILINE)
-        return {int(update): _seconds(stamp) for stamp, update in matches}
-
-    def _unclear(self) -> NoReturn:
-        raise PeerError(f"{self.title} does not say in its log how far it was when.")
-
-    def _settings(self, updates: int, keep_every: int | None = None) -> Json:
+    def _settings(self, updates: int) -> Json:
         """What the configuration files have places for."""
         task = self.task
-        every = keep_every or report_every(updates)
+        every = report_every(updates)
         return {
             **task.sizes._asdict(),
             "data": task.data,
@@ -199,16 +135,15 @@ class Peer:
             "updates": updates,
             "every": every,
             "never": every * 10**6,
-            "validate_every": keep_every or every * 10**6,
-            "save_every": keep_every or updates,
+            "validate_every": every * 10**6,
+            "save_every": updates,
             "cuda": task.cuda,
             "gpu": "world_size: 1\ngpu_ranks: [0]\n" if task.cuda else "",
         }
 
     def _run(self, *words: str) -> str:
         """What a command of the peer's says, both streams together."""
-        # The times in its log are to be those of any clock.
-        environment = {**os.environ, "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1", "TZ": "UTC"}
+        environment = {**os.environ, "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1"}
         for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
             environment[variable] = str(self.task.threads)
         environment.pop("PYTHONPATH", None)
@@ -231,12 +166,11 @@ class Peer:
         return output
 
     def _wait(self, process: subprocess.Popen[bytes]) -> int:
-        """Its exit status; notes how much memory and time it took where the system tells."""
+        """Its exit status; notes how much memory it took where the system tells."""
         if not hasattr(os, "wait4"):
             return process.wait()
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
-        self.cpu_seconds += usage.ru_utime + usage.ru_stime
         self.peak_memory = max(self.peak_memory, usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024))
         return process.returncode
 
@@ -257,14 +191,12 @@ class Joey(Peer):
     """Joey NMT 2.3."""
 
     name, title, module, variable = "joeynmt", "Joey NMT", "joeynmt", "NMT_JOEY_PYTHON"
-    began = r"EPOCH 1$"
-    report = r"Epoch\s+\d+, Step:\s+(\d+),"
 
     def model(self, update: int) -> Path:
         return self.task.folder / "joey" / f"{update}.ckpt"
 
-    def _train(self, updates: int, keep_every: int | None = None) -> str:
-        self._configure(self._settings(updates, keep_every), self.model(updates))
+    def _train(self, updates: int) -> str:
+        self._configure(self._settings(updates), self.model(updates))
         # It keeps its weights whenever it validates, and at the end.
         output = self._run("-m", "joeynmt", "train", "joey.yaml", "--skip-test")
         self.updates = updates
@@ -275,10 +207,6 @@ class Joey(Peer):
 
     def _speed(self, output: str) -> float:
         return speed(self._numbers(r"Tokens per Sec:\s*([\d.]+)", output, "its speed"))
-
-    def _complete(self, update: int) -> float:
-        # It validates first, here on two lines, and writes their translations after the checkpoint.
-        return (self.task.folder / "joey" / f"{update}.hyps").stat().st_mtime
 
     def translate(self, model: Path | None = None) -> Translated:
         checkpoint = self.model(self.updates)
@@ -294,23 +222,14 @@ class OpenNMT(Peer):
     """OpenNMT-py 3.5."""
 
     name, title, module, variable = "opennmt-py", "OpenNMT-py", "onmt", "NMT_ONMT_PYTHON"
-    began = r"Start training loop"
-    report = r"Step\s+(\d+)/"
     template = "onmt.yaml"
 
     def model(self, update: int) -> Path:
         return self.task.folder / f"onmt_model_step_{update}.pt"
 
-    def _train(self, updates: int, keep_every: int | None = None) -> str:
-        # The rate is halved again and again towards the end, as in the recipe of 3,400 updates.
-        decay = (
-            f"learning_rate_decay: 0.5\nstart_decay_steps: {max(1, updates * 2000 // 3400)}\n"
-            f"decay_steps: {max(1, updates * 350 // 3400)}\n"
-            if keep_every
-            else ""
-        )
-        settings = self._settings(updates, keep_every)
-        write_text(self.task.folder / "onmt.yaml", _template(self.template).format(**settings, decay=decay))
+    def _train(self, updates: int) -> str:
+        settings = self._settings(updates)
+        write_text(self.task.folder / "onmt.yaml", _template(self.template).format(**settings))
         output = self._run("-m", "onmt.bin.train", "-config", "onmt.yaml")
         self.updates = updates
         return output
@@ -336,22 +255,12 @@ class OpenNMTTransformer(OpenNMT):
 
     template = "onmt_transformer.yaml"
 
-    def _settings(self, updates: int, keep_every: int | None = None) -> Json:
-        settings = super()._settings(updates, keep_every)
+    def _settings(self, updates: int) -> Json:
+        settings = super()._settings(updates)
         return {**settings, "heads": HEADS, "inner": 4 * self.task.sizes.embedding}
 
 
 PEERS: tuple[type[Peer], ...] = (Joey, OpenNMT)
-
-
-#: The time at the beginning of a line of either log, to thousandths of a second.
-_STAMP = r"^\[?(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\b.*?"
-
-
-def _seconds(stamp: str) -> float:
-    """The time of a log, in seconds as `time.time`."""
-    moment = datetime.datetime.strptime(stamp, "%Y-%m-%d %H:%M:%S,%f")
-    return moment.replace(tzinfo=datetime.UTC).timestamp()
 
 
 def _template(name: str) -> str:

@@ -1,12 +1,12 @@
 """The leading process of the benchmark: cases in turn, round after round, so that what else runs falls on all alike."""
 
 import contextlib
+import os
 import tempfile
 from pathlib import Path
 
-from benchmarking import exported, growth, peers, startup, transformer, translating
+from benchmarking import peers, transformer, translating
 from benchmarking.crew import Case
-from benchmarking.neighbours import load
 from benchmarking.numbers import beside, summary, trained
 from benchmarking.peers import Peer, PeerError
 from benchmarking.session import Benchmark, Options, say
@@ -39,7 +39,6 @@ class _Rounds(Benchmark):
                 "rounds": self.rounds,
                 "updates_a_round": self.scale.updates,
                 "updates_before_translating": self.scale.trained,
-                "models": None if options.models is None else str(options.models),
                 "quick": options.quick,
             },
         }
@@ -52,19 +51,13 @@ class _Rounds(Benchmark):
                 results.setdefault("cuda", {})[place.precision] = measured
         if "transformer" in options.parts:
             results["transformer"] = transformer.measure(self, places[0])
-        if "startup" in options.parts:
-            results["startup"] = startup.measure(self, self.weights(places[0], "bahdanau"))
-        if "growth" in options.parts:
-            results["growth"] = growth.measure(self, places[0])
-        if "exported" in options.parts and options.run is not None:
-            results["exported"] = exported.measure(self, options.run)
-        results["machine"]["load_after"] = load()
+        results["machine"]["load_after"] = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
         return results
 
     def _measure(self, place: Place) -> Json:
         """Training and translating in one place, the peers beside ours."""
         parts = self.options.parts
-        if not {"training", "translating"} & {*parts} and not self.wanted_weights(place):
+        if not {"training", "translating"} & {*parts}:
             return {}
         say(f"On {place.device} in {place.precision}, {place.threads} CPU threads, {self.rounds} rounds.")
         usual = self.scale.batch if place.device == "cpu" or self.options.quick else 512
@@ -104,7 +97,7 @@ class _Rounds(Benchmark):
         """Train the wirings, measured where that is asked for, until they have their updates; keep the weights."""
         measured = "training" in self.options.parts
         names = [
-            *(WIRINGS if measured else self.wanted_weights(place)),
+            *WIRINGS,
             *([PLAIN] if place.device != "cpu" and measured else []),
         ]
         shared: Json = {
@@ -113,7 +106,6 @@ class _Rounds(Benchmark):
             "place": place,
             "folder": self.data,
             "batch": batch,
-            "lengths": (self.corpus["source_tokens"], self.corpus["target_tokens"]),
         }
         rounds: dict[str, list[dict[str, float]]] = {name: [] for name in names}
         their_rounds: dict[str, list[float]] = {peer.name: [] for peer in theirs}
@@ -122,17 +114,12 @@ class _Rounds(Benchmark):
             cases = {
                 name: stack.enter_context(Case("training", {**shared, "wiring": name}, self.log)) for name in names
             }
-            if measured:
-                multiplying = stack.enter_context(Case("multiplying", shared, self.log))
             first = self.scale.warm_up if place.device == "cpu" else self.scale.gpu_warm_up
             answers = {name: case.ask(updates=first) for name, case in cases.items()}
             for number in self.numbers() if measured else ():
                 for name, case in cases.items():
                     answers[name] = case.ask(updates=self.scale.updates)
-                    rate = 0.0
-                    if name in WIRINGS:
-                        rate = multiplying.ask(wiring=name, seconds=self.scale.rate_seconds)["rate"]
-                    rounds[name].append(trained(answers[name], rate, self.sizes, WIRINGS.get(name)))
+                    rounds[name].append(trained(answers[name]))
                     speed = rounds[name][-1]["tokens_per_second"]
                     say(f"round {number}, training, {name}: {speed:,.0f} target tokens/s")
                 for peer in theirs:
@@ -157,7 +144,7 @@ class _Rounds(Benchmark):
 
     def _keep(self, place: Place, cases: dict[str, Case], answers: dict[str, Json]) -> None:
         """Train each wiring that is needed later for the updates that it lacks, and save its weights."""
-        for name in self.wanted_weights(place):
+        for name in WIRINGS if "translating" in self.options.parts else ():
             lacking = self.scale.trained - int(answers[name]["updates"])
             if lacking > 0:
                 say(f"training {name} for {lacking} more updates before it translates")

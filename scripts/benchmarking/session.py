@@ -7,9 +7,9 @@ from pathlib import Path
 
 from benchmarking import crew
 from benchmarking.peers import Peer, Task, find
-from benchmarking.settings import MATCHED, QUICK, WIRINGS, Json, Place, Scale, Sizes
+from benchmarking.settings import MATCHED, QUICK, Json, Place, Scale, Sizes
 
-PARTS = ("training", "transformer", "translating", "startup", "growth", "exported")
+PARTS = ("training", "transformer", "translating")
 
 
 def say(text: str) -> None:
@@ -47,10 +47,8 @@ class Options(Common):
         rounds: how often everything is measured.
         batch: sentences a training batch; None for those of the scale, and 512 on a GPU.
         updates: that a model has had before it translates.
-        models: a folder with models of `bahdanau` and the peers to translate with; None trains them for `updates`.
         peers: whether other programs are measured too.
         peer_updates: of a peer, in a round.
-        run: a trained run, which translates beside its export; None leaves the part "exported" out.
     """
 
     parts: Sequence[str] = PARTS
@@ -59,10 +57,8 @@ class Options(Common):
     rounds: int | None = None
     batch: int | None = None
     updates: int | None = None
-    models: Path | None = None
     peers: bool = False
     peer_updates: int | None = None
-    run: Path | None = None
 
 
 class Session:
@@ -137,18 +133,7 @@ class Benchmark(Session):
 
     def weights(self, place: Place, name: str) -> Path:
         """The trained weights of a wiring."""
-        if name == "bahdanau" and self.options.models is not None:
-            return self.options.models / "nmt.safetensors"
         return self.folder / f"{name}-{place.precision}-{place.device.replace(':', '')}.safetensors"
-
-    def wanted_weights(self, place: Place) -> list[str]:
-        """The wirings whose weights are wanted after training in this place, the given models left out."""
-        names: list[str] = []
-        if "translating" in self.options.parts:
-            names = list(WIRINGS)
-        elif "startup" in self.options.parts and place == self.places()[0]:
-            names = ["bahdanau"]
-        return [name for name in names if name != "bahdanau" or self.options.models is None]
 
     def numbers(self) -> Iterator[str]:
         """The rounds as the user sees them: 1 of 5, 2 of 5 ..."""

@@ -85,47 +85,11 @@ class Place(NamedTuple):
     threads: int
 
 
-class Growth(NamedTuple):
-    """One curve: how the cost of `work` ("training" or "translating") grows along `axis`.
-
-    `unit` is "token" (a target token) or "sentence"; `theory` says what is expected, a polynomial of `degree`.
-    """
-
-    axis: str
-    work: str
-    wiring: str
-    unit: str
-    theory: str
-    degree: int = 1
-
-
-AXES = {
-    "sentence_length": "sentence length, source and target, in pieces",
-    "beam": "beam size",
-    "vocabulary": "pieces in the vocabulary",
-    "layers": "layers of encoder and decoder",
-}
-
-LOOKED = "a + b x + c x²: each token looks at all of the source"
-
-CURVES = (
-    Growth("sentence_length", "training", "bahdanau", "sentence", LOOKED, 2),
-    Growth("sentence_length", "training", "none", "sentence", "a + b x: nothing is looked at"),
-    Growth("sentence_length", "translating", "bahdanau", "sentence", LOOKED, 2),
-    Growth("beam", "translating", "bahdanau", "sentence", "a + b x: each hypothesis costs a step"),
-    Growth("vocabulary", "training", "bahdanau", "token", "a + b x: the softmax and its gradient"),
-    Growth("vocabulary", "translating", "bahdanau", "sentence", "a + b x: the softmax and the top k"),
-    Growth("layers", "training", "bahdanau", "token", "a + b x: each layer is a recurrence of its own"),
-    Growth("layers", "translating", "bahdanau", "sentence", "a + b x: each layer is a step of its own"),
-)
-
-
 @dataclass(frozen=True)
 class Scale:
     """The amounts: `MATCHED` for results, `QUICK` to see that all of it works.
 
     Attributes:
-        tiny: whether our own model is to be of these sizes too.
         sizes: of the model; `pieces` is what a tokenizer that is trained here is asked for.
         transformer: sizes of the Transformer, all but `layers` and `pieces` alike.
         batch: sentences a training batch.
@@ -135,19 +99,10 @@ class Scale:
         updates: measured updates of a wiring in a round.
         trained: updates that a model has had, in all, before it translates.
         translated: sentences translated in a round, by how many are searched together.
-        rate_seconds: for measuring the rate of matrix multiplies, a wiring and round.
         built_in: pairs of the built-in corpus: training, validation, test.
-        growth: the values along each axis of `AXES`.
-        growth_sentences: sentences a batch of the growth curves, by axis.
-        growth_length: pieces a side where the length does not grow.
-        growth_updates: measured updates a point.
         peer_updates: updates of a peer in a round.
-        minutes: of training, a program, where quality is measured against time.
-        points: how often the weights are kept meanwhile.
-        pilot: updates from which the speed is taken that says how many updates lie between two points.
     """
 
-    tiny: bool = False
     sizes: Sizes = field(default_factory=Sizes)
     transformer: Sizes = field(default_factory=lambda: Sizes(8000, 256, 256, 256, 256, 256, layers=3))
     batch: int = 80
@@ -157,30 +112,12 @@ class Scale:
     updates: int = 20
     trained: int = 200
     translated: dict[int, int] = field(default_factory=lambda: {1: 50, 64: 1000})
-    rate_seconds: float = 2.0
-    built_in: tuple[int, int, int] = (20_000, 500, 500)
-    growth: dict[str, tuple[int, ...]] = field(
-        default_factory=lambda: {
-            "sentence_length": (10, 20, 40, 80, 160),
-            "beam": (1, 2, 5, 10, 20),
-            "vocabulary": (4000, 8000, 16_000, 32_000, 64_000),
-            "layers": (1, 2, 3, 4),
-        }
-    )
-    growth_sentences: dict[str, int] = field(
-        default_factory=lambda: {"sentence_length": 8, "beam": 16, "vocabulary": 32, "layers": 32}
-    )
-    growth_length: int = 16
-    growth_updates: int = 3
+    built_in: tuple[int, int, int] = (20_000, 500, 1000)
     peer_updates: int = 60
-    minutes: float = 40.0
-    points: int = 20
-    pilot: int = 30
 
 
 MATCHED = Scale()
 QUICK = Scale(
-    tiny=True,
     sizes=Sizes(pieces=500, embedding=16, encoder=8, decoder=16, attention=16, features=16),
     transformer=Sizes(pieces=500, embedding=16, encoder=16, decoder=16, attention=16, features=16),
     batch=8,
@@ -189,16 +126,8 @@ QUICK = Scale(
     updates=2,
     trained=3,
     translated={1: 2, 64: 4},
-    rate_seconds=0.02,
     built_in=(120, 4, 8),
-    growth={"sentence_length": (3, 4, 5), "beam": (1, 2, 3), "vocabulary": (300, 400, 500), "layers": (1, 2)},
-    growth_sentences={"sentence_length": 2, "beam": 2, "vocabulary": 2, "layers": 2},
-    growth_length=3,
-    growth_updates=1,
     peer_updates=4,
-    minutes=0.03,
-    points=3,
-    pilot=4,
 )
 
 
@@ -274,19 +203,3 @@ def overrides(wiring: Wiring, sizes: Sizes, batch: int, longest: int) -> list[st
         # The benchmark decides when training stops.
         *unattended("steps", 10**9),
     ]
-
-
-#: Our own models in the measurement of quality against time, by the name that they have there.
-RECIPES = {"nmt": "nmt, matched model", "nmt-default": "nmt, its own model"}
-
-
-def recipe(name: str, multi30k: bool, scale: Scale) -> list[str]:
-    """The command line of one of `RECIPES`, the budget left out.
-
-    `nmt` is the matched model in the batches that the peers have; optimiser, learning rates and averaging are what
-    `configs/` has for everybody. `nmt-default` is what `configs/` has for the corpus, whole.
-    """
-    if name == "nmt":
-        return [*shape(WIRINGS["bahdanau"], scale.sizes), *batches(scale.batch, scale.longest)]
-    corpus = "experiment=multi30k" if multi30k else "data=builtin"
-    return [corpus, *(_widths(scale.sizes) if scale.tiny else ())]

@@ -12,7 +12,7 @@ NAMES = (TRANSFORMER.name, TORCH_TRANSFORMER)
 
 
 def measure(session: Benchmark, place: Place) -> Json:
-    """Target tokens a second of each, the fraction of the limit, and how many times as fast ours is in each round."""
+    """Target tokens a second of each, and how many times as fast ours is in each round."""
     scale = session.scale
     sizes = scale.transformer._replace(pieces=session.sizes.pieces)
     shared: Json = {
@@ -21,7 +21,6 @@ def measure(session: Benchmark, place: Place) -> Json:
         "place": place,
         "folder": session.data,
         "batch": scale.batch,
-        "lengths": (session.corpus["source_tokens"], session.corpus["target_tokens"]),
     }
     rounds: dict[str, list[dict[str, float]]] = {name: [] for name in NAMES}
     results: Json = {"sizes": sizes._asdict()}
@@ -36,14 +35,12 @@ def measure(session: Benchmark, place: Place) -> Json:
     their_rounds: list[float] = []
     with contextlib.ExitStack() as stack:
         cases = {name: stack.enter_context(Case("training", {**shared, "wiring": name}, session.log)) for name in NAMES}
-        multiplying = stack.enter_context(Case("multiplying", shared, session.log))
         for case in cases.values():
             case.ask(updates=scale.warm_up)
         for number in session.numbers():
-            rate = multiplying.ask(wiring=TRANSFORMER.name, seconds=scale.rate_seconds)["rate"]
             for name, case in cases.items():
                 answer = case.ask(updates=scale.updates)
-                rounds[name].append(trained(answer, rate, sizes, TRANSFORMER))
+                rounds[name].append(trained(answer))
                 results[name] = {"peak_memory_bytes": answer["peak_memory"]}
                 say(f"round {number}, {name}: {rounds[name][-1]['tokens_per_second']:,.0f} target tokens/s")
             if peer is not None:

@@ -112,17 +112,14 @@ def _translate_peer(
     texts: dict[str, list[str]],
     peer_results: Json,
 ) -> None:
-    """A round of a peer's translating, with a model that has had as many updates, or as much time, as ours."""
+    """A round of a peer's translating, with a model that has had as many updates as ours."""
     if "failed" in peer_results[peer.name]:
         return
     try:
-        if session.options.models is not None:
-            done = peer.translate(peer.kept_in(session.options.models))
-        else:
-            if peer.updates != session.scale.trained:
-                say(f"training {peer.name} for {session.scale.trained} updates before it translates")
-                peer.train(session.scale.trained)
-            done = peer.translate()
+        if peer.updates != session.scale.trained:
+            say(f"training {peer.name} for {session.scale.trained} updates before it translates")
+            peer.train(session.scale.trained)
+        done = peer.translate()
         rounds[peer.name].append(done.sentences_per_second)
         texts[peer.name] = done.texts
         say(f"round {number}, translating, {peer.name} beam5: {done.sentences_per_second:,.1f} sentences/s")

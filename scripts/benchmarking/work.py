@@ -1,4 +1,4 @@
-"""What the cases do: train, multiply matrices, translate, grow. Each runs in a process of its own (`crew`).
+"""What the cases do: train, translate, score. Each runs in a process of its own (`crew`).
 
 A job is set up once and then carries out orders until none comes.
 """
@@ -14,11 +14,8 @@ import numpy as np
 import torch
 
 from benchmarking import corpus
-from benchmarking.clocks import Clock, Enough, Feed, Still, Timed
-from benchmarking.costs import growing, multiplying
-from benchmarking.export_case import translate_exported
+from benchmarking.clocks import Enough, Feed
 from benchmarking.models import built, composed, run_trainer, scores_of, take, translator_of
-from benchmarking.neighbours import Neighbours, load
 from benchmarking.plain import Plain, train_plain
 from benchmarking.settings import (
     MODELS,
@@ -31,23 +28,13 @@ from benchmarking.settings import (
     Place,
     Scale,
     Sizes,
-    unattended,
 )
 from benchmarking.torch_transformer import replaced
 from nmt import __version__
-from nmt.build import parts as build
-from nmt.command.composing import compose
 from nmt.compute import Compute, choose_device, has_int8
-from nmt.data.dataset import Split
-from nmt.data.pairs import EncodedPairs, SampledPairs
-from nmt.files import write_bytes
-from nmt.model import Seq2Seq
+from nmt.data.pairs import EncodedPairs
 from nmt.model.weights import load_weights, save_weights
-from nmt.runs import Run
 from nmt.search import BeamSearch, GreedySearch
-from nmt.text.tokenizer import load_tokenizer
-from nmt.training.validation import Figures
-from nmt.translation.types import Translation
 
 
 def prepare(settings: Json, exchange: Exchange) -> None:
@@ -73,7 +60,7 @@ def machine(places: Sequence[torch.device]) -> Json:
         "torch": str(torch.__version__),
         "numpy": np.__version__,
         "nmt": __version__,
-        "load_before": load(),
+        "load_before": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
     }
     for gpu in (place for place in places if place.type == "cuda"):
         facts["gpu"] = torch.cuda.get_device_name(gpu)
@@ -123,82 +110,6 @@ def _feed(pairs: EncodedPairs, exchange: Exchange, place: Place, batch: int, sca
     return Feed(pairs, exchange, place, tokens=batch * min(scale.longest, 64), sentences=batch)
 
 
-def learning(settings: Json, exchange: Exchange) -> None:
-    """Train one of `RECIPES`; orders: {"train": true}, then {"translate": weights} for one of the weights kept.
-
-    The clock runs from the moment at which the loop asks for its first batch. It stands still from the end of an
-    update after which the weights are kept until they lie on the disk and the loop asks for the next batch.
-    """
-    answer: Json = {}
-    while (order := exchange(answer)) is not None:
-        answer = _learn(settings) if "train" in order else _checked(settings, order["translate"])
-
-
-def _learn(settings: Json) -> Json:
-    """Train for the minutes of the scale; the update, the minutes and the file of each of the weights kept."""
-    scale: Scale = settings["scale"]
-    neighbours, before = Neighbours(), time.process_time()
-    pilot = _checkpoints(settings, unattended("steps", scale.pilot))[-1]
-    every = scale.minutes / scale.points * pilot["update"] / pilot["minutes"]
-    checkpoints = _checkpoints(settings, unattended("minutes", scale.minutes, max(1, round(every))))
-    return {"kept": checkpoints, "cores_of_others": neighbours.cores(time.process_time() - before)}
-
-
-def _checkpoints(settings: Json, budget: list[str]) -> list[Json]:
-    """Train a new model until the budget ends; save its weights at every validation and at the end."""
-    scale: Scale = settings["scale"]
-    place: Place = settings["place"]
-    folder: Path = settings["kept"]
-    compute = take(place)
-    config = compose("train", [*settings["recipe"], *budget])
-    trainer = build.build_trainer(config)
-    pairs, alpha = corpus.read_pairs(settings["folder"]), float(config.tokenizer.sampling)
-    feed = Timed(
-        _sampled(settings["folder"], alpha, scale) if alpha > 0 else pairs,
-        tokens_per_batch=trainer.tokens_per_batch,
-        sentences_per_batch=trainer.sentences_per_batch,
-        seed=1,
-    )
-    still = Still(pairs, tokens_per_batch=trainer.tokens_per_batch)
-    clock = feed.clock = still.clock = Clock()
-    checkpoints: list[Json] = []
-
-    def keep(averaged: Seq2Seq) -> tuple[list[Translation], Figures]:
-        path = folder / f"{len(checkpoints)}.safetensors"
-        save_weights(path, averaged)
-        checkpoints.append({"minutes": clock.stop() / 60, "weights": path})
-        return [], Figures(0.0)
-
-    model = built(config, settings["sizes"], place)
-    history = run_trainer(config, model, feed, compute, folder, keep, still)
-    return [
-        {**checkpoint, "update": int(entry["step"])} for checkpoint, entry in zip(checkpoints, history, strict=True)
-    ]
-
-
-def _sampled(folder: Path, alpha: float, scale: Scale) -> SampledPairs:
-    source, target = (corpus.read_text(folder, "train", language) for language in (corpus.SOURCE, corpus.TARGET))
-    return SampledPairs(
-        Split("train", source, target),
-        load_tokenizer(folder),
-        alpha=alpha,
-        seed=1,
-        max_source_length=scale.longest,
-        max_target_length=scale.longest,
-    )
-
-
-def _checked(settings: Json, weights: Path) -> Json:
-    """The scores of these weights on the validation set, beam 5, in float32."""
-    place: Place = settings["place"]._replace(precision="float32")
-    folder: Path = settings["folder"]
-    model = built(compose("train", settings["recipe"]), settings["sizes"], place)
-    load_weights(weights, model)
-    translator = translator_of(model, folder, Compute(torch.device(place.device)), BeamSearch(5))
-    lines = corpus.read_text(folder, "valid", corpus.SOURCE)
-    return scores_of(folder, "valid", [best[0].text for best in translator.translate(lines)])
-
-
 def translating(settings: Json, exchange: Exchange) -> None:
     """Translate the test set; orders: {"sentences": n} to be measured, {"texts": true} for the translations."""
     scale: Scale = settings["scale"]
@@ -236,15 +147,6 @@ def translating(settings: Json, exchange: Exchange) -> None:
         }
 
 
-def founding(settings: Json, exchange: Exchange) -> None:
-    """A run folder of the wiring bahdanau with these weights."""
-    config = composed(WIRINGS["bahdanau"], settings["sizes"], settings["scale"].batch, settings["scale"].longest)
-    run = Run(settings["run"])
-    run.create(config, [], {}, load_tokenizer(settings["folder"]))
-    write_bytes(run.best, settings["weights"].read_bytes())
-    exchange({})
-
-
 def scoring(settings: Json, exchange: Exchange) -> None:
     """The scores of translations of the first lines of a split."""
     exchange(scores_of(settings["folder"], settings["split"], settings["texts"]))
@@ -253,11 +155,6 @@ def scoring(settings: Json, exchange: Exchange) -> None:
 JOBS = {
     "prepare": prepare,
     "training": training,
-    "learning": learning,
-    "multiplying": multiplying,
     "translating": translating,
-    "founding": founding,
     "scoring": scoring,
-    "growing": growing,
-    "exported": translate_exported,
 }
