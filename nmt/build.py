@@ -19,7 +19,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from torch import nn
 
-from nmt.attention import Attention, Read, Score, Window
+from nmt.attention import Attention, Normaliser, Read, Score, Window
 from nmt.choices import place
 from nmt.configuration import TARGET, flattened
 from nmt.data.corpus import DataSource
@@ -182,16 +182,17 @@ def build_attention(
     key: str = "attention",
     **use: Any,
 ) -> Attention:
-    """A score, a window and a read, composed for these sizes.
+    """A score, a window, a normaliser and a read, composed for these sizes.
 
     `fast` uses the fast forms of `nmt.kernels`; `key` is the node's place in the configuration, for messages; `use`
     says what its owner needs it for.
     """
     settings = _plain(node, key)
-    choices = {name: settings.pop(name, {}) for name in ("score", "window", "read")}
+    choices = {name: settings.pop(name, {}) for name in ("score", "window", "normaliser", "read")}
     return part(settings, Attention, key)(
         part(choices["score"], Score, f"{key}.score"),
         part(choices["window"], Window, f"{key}.window"),
+        part(choices["normaliser"], Normaliser, f"{key}.normaliser"),
         part(choices["read"], Read, f"{key}.read"),
         query_size=query_size,
         value_size=value_size,

@@ -31,7 +31,9 @@ def thinned(cases: Iterable[Any], every: int) -> list[Any]:
     return [case if at % every == 0 else pytest.param(case, marks=pytest.mark.long) for at, case in enumerate(cases)]
 
 
-SCORES, WINDOWS, READS = (options(f"attention/{room}") for room in ("score", "window", "read"))
+SCORES, WINDOWS, NORMALISERS, READS = (
+    options(f"attention/{room}") for room in ("score", "window", "normaliser", "read")
+)
 #: Windows as overrides, with what they cannot do without.
 WINDOWED = [
     (f"attention/window={window}", *(["attention.window.slots=[null]"] if window == "forced" else []))
@@ -57,6 +59,7 @@ def attention(
     score: str = "additive",
     window: str = "global",
     read: str = "soft",
+    normaliser: str = "softmax",
     *,
     query_size: int = 10,
     value_size: int = 10,
@@ -73,7 +76,7 @@ def attention(
     if window == "forced":
         settings.setdefault("slots", [None])
     settings |= {"heads": heads, "size": size, "coverage": coverage}
-    files = (("", "default"), ("score", score), ("window", window), ("read", read))
+    files = (("", "default"), ("score", score), ("window", window), ("normaliser", normaliser), ("read", read))
     nodes = {
         room: {key: settings.get(key, value) for key, value in _settings(room, choice).items() if key != "defaults"}
         for room, choice in files

@@ -1,9 +1,10 @@
 """The attention room: query + memory -> context + weights. It knows nothing of recurrent networks, text or search.
 
-A mechanism is three choices made independently: a score, a window and a read. `Attention` composes them.
+A mechanism is four choices made independently: a score, a window, a normaliser and a read. `Attention` composes them.
 """
 
 from nmt.attention.attention import Attended, Attention, AttentionState, Memory, Stages
+from nmt.attention.normalisers import Normaliser
 from nmt.attention.pins import PinnedSteps
 from nmt.attention.reads import LOG_PROB, Choices, Hard, Read, Reading
 from nmt.attention.scores import Score
@@ -17,6 +18,7 @@ __all__ = [
     "Choices",
     "Hard",
     "Memory",
+    "Normaliser",
     "PinnedSteps",
     "Pins",
     "Read",

@@ -1,4 +1,4 @@
-"""Attention: a score, a window and a read composed; it owns the mask, the softmax, the heads and the sum."""
+"""Attention: a score, a window, a normaliser and a read composed; it owns the mask, the heads and the projections."""
 
 import inspect
 from collections.abc import Callable, Sequence
@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from nmt.attention.normalisers import Normaliser
 from nmt.attention.pins import PinnedSteps
 from nmt.attention.reads import Choices, Read, Soft
 from nmt.attention.scores import ScaledDot, Score
@@ -51,7 +52,7 @@ class Stages(NamedTuple):
     """How energies became weights, [B, H, T, S] each.
 
     energies: of the score, before the window. view: what the window shows, whose parts broadcast to [B, H, T, S].
-    shares: softmax over the visible slots of energies and bias. weights: shares times the window's factor.
+    shares: of the normaliser, from energies and bias. weights: shares times the window's factor.
     """
 
     energies: Tensor
@@ -74,16 +75,6 @@ class Attended(NamedTuple):
     choices: Choices | None
 
 
-def masked_softmax(energies: Tensor, visible: Tensor) -> Tensor:
-    """Softmax over the visible slots of the last axis, in float32 at least.
-
-    A row with nothing to look at gives zeros, never NaN.
-    """
-    energies = at_least_float32(energies)
-    lowest = torch.finfo(energies.dtype).min
-    return torch.softmax(energies.masked_fill(~visible, lowest), -1).masked_fill(~visible, 0.0)
-
-
 class Attention(nn.Module):
     """Query + memory -> context + weights.
 
@@ -100,6 +91,7 @@ class Attention(nn.Module):
         self,
         score: Callable[..., Score],
         window: Callable[..., Window],
+        normaliser: Callable[..., Normaliser],
         read: Callable[..., Read],
         *,
         query_size: int,
@@ -119,7 +111,7 @@ class Attention(nn.Module):
         """Build the mechanism.
 
         Args:
-            score, window, read: make these parts, for the sizes of one head and `heads`.
+            score, window, normaliser, read: make these parts, for the sizes of one head and `heads`.
             query_size, value_size: Dq and Dv, the sizes of a query and of a memory slot.
             size: of the space in which queries and keys are compared, over all heads; None for that of a query.
             heads, context_size: H and C; None for `value_size`.
@@ -148,6 +140,7 @@ class Attention(nn.Module):
         if coverage:
             self.score.cover()
         self.window = window(query_size=inner[0], heads=heads)
+        self.normaliser = normaliser(heads=heads)
         causal = (Causal,) if memorised == "past" else ()
         self.also = nn.ModuleList(more(query_size=inner[0], heads=heads) for more in (*causal, *also))
         self._add_projections(query_size, value_size, size if project else None, bias)
@@ -275,7 +268,7 @@ class Attention(nn.Module):
     def _weigh(self, split: Tensor, memory: Memory, view: View, covered: Tensor | None) -> Stages:
         """From projected queries [B, H, T, D] to weights; `covered` [B, T, H, S] is the coverage."""
         energies = self.score(split, memory.keys, *(() if covered is None else (covered.transpose(1, 2),)))
-        shares = masked_softmax(energies if view.bias is None else energies + view.bias, view.visible)
+        shares = self.normaliser(energies if view.bias is None else energies + view.bias, view.visible)
         weights = shares if view.factor is None else shares * view.factor
         return Stages(energies, view, shares, weights)
 
@@ -296,8 +289,9 @@ class Attention(nn.Module):
     def over(self, queries: Tensor, real: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
         """Attention-over-attention: one context [B, C] for all queries [B, T, Dq], and its weights [B, H, S].
 
-        Cui et al. 2017, section 3. Energies M [S, T] of slots (the document D) and queries (the query Q) have a softmax
-        in both directions: alpha(t) over slots, beta(i) over queries. The weight of a slot is sum_t alpha(t) beta_t,
+        Cui et al. 2017, section 3. Energies M [S, T] of slots (the document D) and queries (the query Q) are
+        normalised in both directions: alpha(t) over slots, beta(i) over queries. The weight of a slot is sum_t
+        alpha(t) beta_t,
         with beta the mean of beta(i) over slots. Every query must be there from the start: between complete sentences.
 
         `real` [B, T] is true where a query is not padding. Heads have weights of their own. Slots without any query get
@@ -309,8 +303,8 @@ class Attention(nn.Module):
         energies = self.score(split, memory.keys)
         energies = energies if view.bias is None else energies + view.bias  # [B, H, T, S]
         visible = (view.visible & real[:, None, :, None]).expand(energies.shape)
-        alpha = masked_softmax(energies, visible)
-        beta = masked_softmax(energies.transpose(2, 3), visible.transpose(2, 3))  # [B, H, S, T]
+        alpha = self.normaliser(energies, visible)
+        beta = self.normaliser(energies.transpose(2, 3), visible.transpose(2, 3))  # [B, H, S, T]
         slots = visible.any(2, keepdim=True).sum(-1).clamp(min=1)  # [B, H, 1]
         shares = (beta.sum(2) / slots).unsqueeze(2) @ alpha  # [B, H, 1, S]
         context, _, _ = self.read(self.dropout(shares), memory.values)
@@ -361,6 +355,7 @@ class Attention(nn.Module):
             self.score.fast
             and type(self.score) is ScaledDot
             and type(self.read) is Soft
+            and self.normaliser.is_softmax
             and view.factor is None
             and not self.coverage
             and not (self.training and self.dropout.p > 0)

@@ -117,6 +117,12 @@ def _refused_attention(key: str, attention: Attention, side: Side, choices: Mapp
             only = {"score": "scaled_dot", "window": "global", "read": "soft"}[name]
             yield f"CTranslate2 does not know {owner}/{name}={choice}. Train a run with {owner}/{name}={only}."
             return
+    if not attention.normaliser.is_softmax:
+        choice = choices["attention/normaliser" if key == "attention" else f"attention/normaliser@{key}.normaliser"]
+        yield (
+            f"CTranslate2 knows the softmax alone, and this run has {owner}/normaliser={choice} with its settings. "
+            f"Train a run with {owner}/normaliser=softmax {key}.normaliser.temperature=1."
+        )
     if attention.coverage:
         yield f"CTranslate2 does not know {key}.coverage=true."
     if attention.query is None:

@@ -81,6 +81,9 @@ def _refusals(model: Seq2Seq, choices: Mapping[str, str]) -> Iterator[str]:
         yield refusal("attention.coverage=true", "attention.coverage=false")
     if attention.heads > 1:
         yield refusal(f"attention.heads={attention.heads}", "attention.heads=1")
+    if not attention.normaliser.is_softmax:
+        softmax = "attention/normaliser=softmax attention.normaliser.temperature=1"
+        yield refusal(f"attention/normaliser={choices['attention/normaliser']} with its settings", softmax)
     for name, part, known, cure in (
         ("attention/score", attention.score, _SCORES, "additive, concat, dot, general or scaled_dot"),
         ("attention/window", attention.window, (Global,), "global"),

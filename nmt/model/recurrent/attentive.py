@@ -7,7 +7,6 @@ import torch
 from torch import Tensor, nn
 
 from nmt.attention import Attended, Attention, Choices, Memory
-from nmt.attention.attention import masked_softmax
 from nmt.attention.reads import Soft
 from nmt.attention.scores import Additive, Concat, Dot, General
 from nmt.attention.windows import Global
@@ -120,8 +119,8 @@ class AttentiveDecoder(RecurrentDecoder[RecurrentMemory]):
     def attends_plainly(self) -> bool:
         """Whether there is one layer, and the attention is one that a fused recurrence computes.
 
-        That is an additive score or a dot product without projections or coverage, a global window, a soft read, and no
-        dropout of the weights.
+        That is an additive score or a dot product without projections or coverage, a global window, a softmax, a soft
+        read, and no dropout of the weights.
         """
         attention = self.attention
         return (
@@ -130,6 +129,7 @@ class AttentiveDecoder(RecurrentDecoder[RecurrentMemory]):
             and type(attention.score) in (Additive, Concat, General, Dot)
             and not attention.coverage
             and type(attention.window) is Global
+            and attention.normaliser.is_softmax
             and type(attention.read) is Soft
             and self.rnn.num_layers == 1
             and not (attention.training and attention.dropout.p > 0)
@@ -172,7 +172,6 @@ class AttentiveDecoder(RecurrentDecoder[RecurrentMemory]):
             first,
             ProjectedMemory(shares, slots.keys[:, 0], slots.mask),
             attentive_gru.Parameters(self.query(), *gru, inner),
-            masked_softmax,
         )
         return states, weights.to(values.dtype) @ values, weights
 

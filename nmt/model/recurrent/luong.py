@@ -2,7 +2,6 @@
 
 from torch import Tensor
 
-from nmt.attention.attention import masked_softmax
 from nmt.errors import UserError
 from nmt.kernels import input_feeding_gru
 from nmt.kernels.energies import ProjectedMemory
@@ -87,6 +86,5 @@ class Luong(AttentiveDecoder):
             input_feeding_gru.FeedingParameters(
                 self.query(), weight_hh, bias_hh, weight_ih[:, self.input_sizes[0] :], self.readout.columns()["state"]
             ),
-            masked_softmax,
         )
         return Decoded(features, steps_weights.unsqueeze(1) if weights else None)
