@@ -4,6 +4,7 @@ A mechanism is four choices made independently: a score, a window, a normaliser 
 """
 
 from nmt.attention.attention import Attended, Attention, AttentionState, Memory, Stages
+from nmt.attention.forms import AdditiveForm, Form, Product
 from nmt.attention.normalisers import Normaliser
 from nmt.attention.pins import PinnedSteps
 from nmt.attention.reads import LOG_PROB, Choices, Hard, Read, Reading
@@ -12,15 +13,18 @@ from nmt.attention.windows import Pins, Slots, View, Window, pins_of
 
 __all__ = [
     "LOG_PROB",
+    "AdditiveForm",
     "Attended",
     "Attention",
     "AttentionState",
     "Choices",
+    "Form",
     "Hard",
     "Memory",
     "Normaliser",
     "PinnedSteps",
     "Pins",
+    "Product",
     "Read",
     "Reading",
     "Score",

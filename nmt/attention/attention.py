@@ -7,10 +7,11 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from nmt.attention.forms import Product
 from nmt.attention.normalisers import Normaliser
 from nmt.attention.pins import PinnedSteps
-from nmt.attention.reads import Choices, Read, Soft
-from nmt.attention.scores import ScaledDot, Score
+from nmt.attention.reads import Choices, Read
+from nmt.attention.scores import Score
 from nmt.attention.windows import Causal, View, Window
 from nmt.errors import SettingError
 from nmt.kernels.dot_tanh import at_least_float32
@@ -249,8 +250,8 @@ class Attention(nn.Module):
         """
         split = self._split(self.query, queries)
         view = self.view(split, steps, memory)
-        if not weights and self._plain_scaled_dot(view):
-            return Attended(self._merge(_scaled_dot(split, memory, view)), None, state, {}, None)
+        if not weights and self._is_product(view):
+            return Attended(self._merge(self._product(split, memory, view)), None, state, {}, None)
         covered = state[0] if self.coverage else None
         assert covered is None or covered.shape[1] == queries.shape[1], "one step at a time where there is a state"
         shares = self._weigh(split, memory, view, covered).weights
@@ -349,21 +350,24 @@ class Attention(nn.Module):
             merged = self.out(merged)
         return merged
 
-    def _plain_scaled_dot(self, view: View) -> bool:
+    def _is_product(self, view: View) -> bool:
         """Whether torch's `scaled_dot_product_attention` computes the context of this view."""
         return (
             self.score.fast
-            and type(self.score) is ScaledDot
-            and type(self.read) is Soft
+            and isinstance(self.score.form, Product)
+            and self.query is not None  # for queries, keys and values of one size, as torch's fast forms want them
             and self.normaliser.is_softmax
+            and self.read.is_sum
             and view.factor is None
             and not self.coverage
             and not (self.training and self.dropout.p > 0)
         )
 
-
-def _scaled_dot(queries: Tensor, memory: Memory, view: View) -> Tensor:
-    """The context [B, H, T, Dv] of a scaled dot product, as torch computes it; zeros where nothing is visible."""
-    mask = view.visible if view.bias is None else view.bias.masked_fill(~view.visible, -torch.inf)
-    queries, values = at_least_float32(queries), at_least_float32(memory.values)
-    return nn.functional.scaled_dot_product_attention(queries, memory.keys, values, attn_mask=mask)
+    def _product(self, queries: Tensor, memory: Memory, view: View) -> Tensor:
+        """The context [B, H, T, Dv] of a product, as torch computes it; zeros where nothing is visible."""
+        form = self.score.form
+        assert isinstance(form, Product)
+        mask = view.visible if view.bias is None else view.bias.masked_fill(~view.visible, -torch.inf)
+        queries, values = at_least_float32(queries), at_least_float32(memory.values)
+        attend = nn.functional.scaled_dot_product_attention
+        return attend(queries, memory.keys, values, attn_mask=mask, scale=form.scale)

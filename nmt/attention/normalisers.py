@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import torch
 from torch import Tensor, nn
 
+from nmt.attention.forms import withdraw
 from nmt.kernels.dot_tanh import at_least_float32
 from nmt.kernels.energies import masked_softmax
 from nmt.limits import Amount, Limit
@@ -29,6 +30,10 @@ class Normaliser(nn.Module):
         """The number of heads, for normalisers with parameters: each head has its own."""
         super().__init__()
 
+    def __init_subclass__(cls, **settings: Any) -> None:
+        super().__init_subclass__(**settings)
+        withdraw(cls, "is_softmax", False)
+
     def reset_parameters(self) -> None:
         """Set the vectors that the class owns to their first values."""
 
@@ -44,9 +49,13 @@ class Softmax(Normaliser):
         """`temperature` is tau; None learns one for each head, which starts at 1."""
         super().__init__(heads)
         self.temperature = temperature
-        self.is_softmax = temperature == 1
         self.log_temperature = nn.Parameter(torch.empty(heads)) if temperature is None else None
         self.reset_parameters()
+
+    @property
+    def is_softmax(self) -> bool:  # type: ignore[override]
+        """Not with a temperature."""
+        return self.temperature == 1
 
     def reset_parameters(self) -> None:
         if self.log_temperature is not None:
@@ -57,7 +66,7 @@ class Softmax(Normaliser):
             visible = visible & (energies != -math.inf)  # as a factor of a gradient, infinity gives NaN
             energies = at_least_float32(energies).masked_fill(~visible, 0.0)
             energies = energies * (-self.log_temperature).exp()[:, None, None]
-        elif self.temperature is not None and not self.is_softmax:
+        elif self.temperature is not None and self.temperature != 1:
             energies = at_least_float32(energies) / self.temperature
         return masked_softmax(energies, visible)
 

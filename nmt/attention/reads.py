@@ -3,11 +3,12 @@
 Shapes: weights [B, H, T, S], values [B, H, S, Dv], context [B, H, T, Dv].
 """
 
-from typing import Final, Literal, NamedTuple, get_args
+from typing import Any, Final, Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor, nn
 
+from nmt.attention.forms import withdraw
 from nmt.limits import Probability, Weight
 
 #: The term that is the log-probability of the drawn slots, times `Hard.reward`. The loss weights it by the draw's
@@ -42,12 +43,21 @@ class Reading(NamedTuple):
 class Read(nn.Module):
     """The contract."""
 
+    #: Whether the context is the weighted sum of the values, and nothing else is returned.
+    is_sum = False
+    #: Whether training draws slots at random, and compares their rewards with `baseline`.
+    draws = False
+    baseline: Baseline = "average"
     #: Whether the readout chooses among slots.
     enumerates = False
     #: Whether it adds terms to the loss.
     has_terms = False
     #: Whether it reads the weighted mean for the time being: for the reward that a sample is compared with.
     softly = False
+
+    def __init_subclass__(cls, **settings: Any) -> None:
+        super().__init_subclass__(**settings)
+        withdraw(cls, "is_sum", False)
 
     def forward(self, weights: Tensor, values: Tensor) -> Reading:
         """The context of each step."""
@@ -56,6 +66,8 @@ class Read(nn.Module):
 
 class Soft(Read):
     """c_t = sum_j a_tj v_j. Bahdanau, Cho, Bengio 2015, section 3.1, eq. 5."""
+
+    is_sum = True
 
     def forward(self, weights: Tensor, values: Tensor) -> Reading:
         return Reading(weights @ values, {})
@@ -92,7 +104,7 @@ class Hard(Read):
         """`entropy` is the weight of the weights' entropy in the sampled objective; for the rest see the class."""
         super().__init__()
         self.baseline = baseline
-        self.enumerates = objective == "enumerate"
+        self.enumerates, self.draws = objective == "enumerate", objective == "sampled"
         self.entropy, self.reward, self.expected = entropy, reward, expected
 
     def forward(self, weights: Tensor, values: Tensor) -> Reading:
