@@ -180,12 +180,11 @@ def started(
 
 
 def searched(made: Seq2Seq, decoded: Decoded) -> torch.Tensor:
-    """Log-probabilities [B, T, V] of a forced target as search has them: of the most probable slot of a mixture."""
-    features = decoded.features
-    if decoded.mixture is not None:
-        heaviest = decoded.mixture.log_weights.argmax(-1)[..., None, None]
-        features = decoded.mixture.features.take_along_dim(heaviest, -2).squeeze(-2)
-    return torch.log_softmax(made.logits(features), -1)
+    """Log-probabilities [B, T, V] of a forced target as search has them: of a mixture, those of the whole."""
+    if decoded.mixture is None:
+        return torch.log_softmax(made.logits(decoded.features), -1)
+    shares = decoded.mixture.log_weights.exp().unsqueeze(-1)
+    return (shares * torch.softmax(made.logits(decoded.mixture.features), -1)).sum(-2).log()
 
 
 def sentences(lengths: list[int], pieces: int, seed: int = 2) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
