@@ -31,7 +31,9 @@ def thinned(cases: Iterable[Any], every: int) -> list[Any]:
     return [case if at % every == 0 else pytest.param(case, marks=pytest.mark.long) for at, case in enumerate(cases)]
 
 
-SCORES, WINDOWS, READS = (options(f"attention/{room}") for room in ("score", "window", "read"))
+SCORES, WINDOWS, NORMALISERS, READS = (
+    options(f"attention/{room}") for room in ("score", "window", "normaliser", "read")
+)
 #: Windows as overrides, with what they cannot do without.
 WINDOWED = [
     (f"attention/window={window}", *(["attention.window.slots=[null]"] if window == "forced" else []))
@@ -57,6 +59,7 @@ def attention(
     score: str = "additive",
     window: str = "global",
     read: str = "soft",
+    normaliser: str = "softmax",
     *,
     query_size: int = 10,
     value_size: int = 10,
@@ -73,7 +76,7 @@ def attention(
     if window == "forced":
         settings.setdefault("slots", [None])
     settings |= {"heads": heads, "size": size, "coverage": coverage}
-    files = (("", "default"), ("score", score), ("window", window), ("read", read))
+    files = (("", "default"), ("score", score), ("window", window), ("normaliser", normaliser), ("read", read))
     nodes = {
         room: {key: settings.get(key, value) for key, value in _settings(room, choice).items() if key != "defaults"}
         for room, choice in files
@@ -177,12 +180,11 @@ def started(
 
 
 def searched(made: Seq2Seq, decoded: Decoded) -> torch.Tensor:
-    """Log-probabilities [B, T, V] of a forced target as search has them: of the most probable slot of a mixture."""
-    features = decoded.features
-    if decoded.mixture is not None:
-        heaviest = decoded.mixture.log_weights.argmax(-1)[..., None, None]
-        features = decoded.mixture.features.take_along_dim(heaviest, -2).squeeze(-2)
-    return torch.log_softmax(made.logits(features), -1)
+    """Log-probabilities [B, T, V] of a forced target as search has them: of a mixture, those of the whole."""
+    if decoded.mixture is None:
+        return torch.log_softmax(made.logits(decoded.features), -1)
+    shares = decoded.mixture.log_weights.exp().unsqueeze(-1)
+    return (shares * torch.softmax(made.logits(decoded.mixture.features), -1)).sum(-2).log()
 
 
 def sentences(lengths: list[int], pieces: int, seed: int = 2) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

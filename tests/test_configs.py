@@ -29,6 +29,7 @@ from tests.catalogue import (
     ATTENTIVE,
     CONFIGS,
     DECODERS,
+    NORMALISERS,
     READS,
     SCORES,
     SMALL,
@@ -90,6 +91,22 @@ def one_step(*overrides: str, kind: str = "unigram") -> None:
 @pytest.mark.parametrize("wiring", thinned(ATTENTIVE, 2))
 def test_every_score_in_every_wiring(wiring: str, score: str) -> None:
     one_step(f"decoder={wiring}", f"attention/score={score}")
+
+
+@pytest.mark.parametrize("normaliser", NORMALISERS)
+@pytest.mark.parametrize("wiring", thinned(ATTENTIVE, 2))
+def test_every_normaliser_in_every_wiring(wiring: str, normaliser: str) -> None:
+    one_step(f"decoder={wiring}", f"attention/normaliser={normaliser}")
+
+
+@pytest.mark.parametrize("normaliser", NORMALISERS)
+def test_every_normaliser_in_self_attention_and_context(normaliser: str) -> None:
+    one_step(
+        *("encoder=transformer", f"encoder/normaliser={normaliser}"),
+        *("decoder=transformer", f"decoder/normaliser={normaliser}"),
+        *("context=hierarchical", "context.sentences=2"),
+        *(f"context/word_attention/normaliser={normaliser}", f"context/sentence_attention/normaliser={normaliser}"),
+    )
 
 
 @pytest.mark.parametrize(("wiring", "readout"), WIRED_READOUTS)

@@ -1,9 +1,11 @@
 """The attention room: query + memory -> context + weights. It knows nothing of recurrent networks, text or search.
 
-A mechanism is three choices made independently: a score, a window and a read. `Attention` composes them.
+A mechanism is four choices made independently: a score, a window, a normaliser and a read. `Attention` composes them.
 """
 
 from nmt.attention.attention import Attended, Attention, AttentionState, Memory, Stages
+from nmt.attention.forms import AdditiveForm, Form, Product
+from nmt.attention.normalisers import Normaliser
 from nmt.attention.pins import PinnedSteps
 from nmt.attention.reads import LOG_PROB, Choices, Hard, Read, Reading
 from nmt.attention.scores import Score
@@ -11,14 +13,18 @@ from nmt.attention.windows import Pins, Slots, View, Window, pins_of
 
 __all__ = [
     "LOG_PROB",
+    "AdditiveForm",
     "Attended",
     "Attention",
     "AttentionState",
     "Choices",
+    "Form",
     "Hard",
     "Memory",
+    "Normaliser",
     "PinnedSteps",
     "Pins",
+    "Product",
     "Read",
     "Reading",
     "Score",

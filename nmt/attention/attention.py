@@ -1,4 +1,4 @@
-"""Attention: a score, a window and a read composed; it owns the mask, the softmax, the heads and the sum."""
+"""Attention: a score, a window, a normaliser and a read composed; it owns the mask, the heads and the projections."""
 
 import inspect
 from collections.abc import Callable, Sequence
@@ -7,9 +7,11 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from nmt.attention.forms import Product
+from nmt.attention.normalisers import Normaliser
 from nmt.attention.pins import PinnedSteps
-from nmt.attention.reads import Choices, Read, Soft
-from nmt.attention.scores import ScaledDot, Score
+from nmt.attention.reads import Choices, Read
+from nmt.attention.scores import Score
 from nmt.attention.windows import Causal, View, Window
 from nmt.errors import SettingError
 from nmt.kernels.dot_tanh import at_least_float32
@@ -51,7 +53,7 @@ class Stages(NamedTuple):
     """How energies became weights, [B, H, T, S] each.
 
     energies: of the score, before the window. view: what the window shows, whose parts broadcast to [B, H, T, S].
-    shares: softmax over the visible slots of energies and bias. weights: shares times the window's factor.
+    shares: of the normaliser, from energies and bias. weights: shares times the window's factor.
     """
 
     energies: Tensor
@@ -74,16 +76,6 @@ class Attended(NamedTuple):
     choices: Choices | None
 
 
-def masked_softmax(energies: Tensor, visible: Tensor) -> Tensor:
-    """Softmax over the visible slots of the last axis, in float32 at least.
-
-    A row with nothing to look at gives zeros, never NaN.
-    """
-    energies = at_least_float32(energies)
-    lowest = torch.finfo(energies.dtype).min
-    return torch.softmax(energies.masked_fill(~visible, lowest), -1).masked_fill(~visible, 0.0)
-
-
 class Attention(nn.Module):
     """Query + memory -> context + weights.
 
@@ -100,6 +92,7 @@ class Attention(nn.Module):
         self,
         score: Callable[..., Score],
         window: Callable[..., Window],
+        normaliser: Callable[..., Normaliser],
         read: Callable[..., Read],
         *,
         query_size: int,
@@ -119,7 +112,7 @@ class Attention(nn.Module):
         """Build the mechanism.
 
         Args:
-            score, window, read: make these parts, for the sizes of one head and `heads`.
+            score, window, normaliser, read: make these parts, for the sizes of one head and `heads`.
             query_size, value_size: Dq and Dv, the sizes of a query and of a memory slot.
             size: of the space in which queries and keys are compared, over all heads; None for that of a query.
             heads, context_size: H and C; None for `value_size`.
@@ -148,6 +141,7 @@ class Attention(nn.Module):
         if coverage:
             self.score.cover()
         self.window = window(query_size=inner[0], heads=heads)
+        self.normaliser = normaliser(heads=heads)
         causal = (Causal,) if memorised == "past" else ()
         self.also = nn.ModuleList(more(query_size=inner[0], heads=heads) for more in (*causal, *also))
         self._add_projections(query_size, value_size, size if project else None, bias)
@@ -256,8 +250,8 @@ class Attention(nn.Module):
         """
         split = self._split(self.query, queries)
         view = self.view(split, steps, memory)
-        if not weights and self._plain_scaled_dot(view):
-            return Attended(self._merge(_scaled_dot(split, memory, view)), None, state, {}, None)
+        if not weights and self._is_product(view):
+            return Attended(self._merge(self._product(split, memory, view)), None, state, {}, None)
         covered = state[0] if self.coverage else None
         assert covered is None or covered.shape[1] == queries.shape[1], "one step at a time where there is a state"
         shares = self._weigh(split, memory, view, covered).weights
@@ -275,7 +269,7 @@ class Attention(nn.Module):
     def _weigh(self, split: Tensor, memory: Memory, view: View, covered: Tensor | None) -> Stages:
         """From projected queries [B, H, T, D] to weights; `covered` [B, T, H, S] is the coverage."""
         energies = self.score(split, memory.keys, *(() if covered is None else (covered.transpose(1, 2),)))
-        shares = masked_softmax(energies if view.bias is None else energies + view.bias, view.visible)
+        shares = self.normaliser(energies if view.bias is None else energies + view.bias, view.visible)
         weights = shares if view.factor is None else shares * view.factor
         return Stages(energies, view, shares, weights)
 
@@ -296,8 +290,9 @@ class Attention(nn.Module):
     def over(self, queries: Tensor, real: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
         """Attention-over-attention: one context [B, C] for all queries [B, T, Dq], and its weights [B, H, S].
 
-        Cui et al. 2017, section 3. Energies M [S, T] of slots (the document D) and queries (the query Q) have a softmax
-        in both directions: alpha(t) over slots, beta(i) over queries. The weight of a slot is sum_t alpha(t) beta_t,
+        Cui et al. 2017, section 3. Energies M [S, T] of slots (the document D) and queries (the query Q) are
+        normalised in both directions: alpha(t) over slots, beta(i) over queries. The weight of a slot is sum_t
+        alpha(t) beta_t,
         with beta the mean of beta(i) over slots. Every query must be there from the start: between complete sentences.
 
         `real` [B, T] is true where a query is not padding. Heads have weights of their own. Slots without any query get
@@ -309,8 +304,8 @@ class Attention(nn.Module):
         energies = self.score(split, memory.keys)
         energies = energies if view.bias is None else energies + view.bias  # [B, H, T, S]
         visible = (view.visible & real[:, None, :, None]).expand(energies.shape)
-        alpha = masked_softmax(energies, visible)
-        beta = masked_softmax(energies.transpose(2, 3), visible.transpose(2, 3))  # [B, H, S, T]
+        alpha = self.normaliser(energies, visible)
+        beta = self.normaliser(energies.transpose(2, 3), visible.transpose(2, 3))  # [B, H, S, T]
         slots = visible.any(2, keepdim=True).sum(-1).clamp(min=1)  # [B, H, 1]
         shares = (beta.sum(2) / slots).unsqueeze(2) @ alpha  # [B, H, 1, S]
         context, _, _ = self.read(self.dropout(shares), memory.values)
@@ -355,20 +350,24 @@ class Attention(nn.Module):
             merged = self.out(merged)
         return merged
 
-    def _plain_scaled_dot(self, view: View) -> bool:
+    def _is_product(self, view: View) -> bool:
         """Whether torch's `scaled_dot_product_attention` computes the context of this view."""
         return (
             self.score.fast
-            and type(self.score) is ScaledDot
-            and type(self.read) is Soft
+            and isinstance(self.score.form, Product)
+            and self.query is not None  # for queries, keys and values of one size, as torch's fast forms want them
+            and self.normaliser.is_softmax
+            and self.read.is_sum
             and view.factor is None
             and not self.coverage
             and not (self.training and self.dropout.p > 0)
         )
 
-
-def _scaled_dot(queries: Tensor, memory: Memory, view: View) -> Tensor:
-    """The context [B, H, T, Dv] of a scaled dot product, as torch computes it; zeros where nothing is visible."""
-    mask = view.visible if view.bias is None else view.bias.masked_fill(~view.visible, -torch.inf)
-    queries, values = at_least_float32(queries), at_least_float32(memory.values)
-    return nn.functional.scaled_dot_product_attention(queries, memory.keys, values, attn_mask=mask)
+    def _product(self, queries: Tensor, memory: Memory, view: View) -> Tensor:
+        """The context [B, H, T, Dv] of a product, as torch computes it; zeros where nothing is visible."""
+        form = self.score.form
+        assert isinstance(form, Product)
+        mask = view.visible if view.bias is None else view.bias.masked_fill(~view.visible, -torch.inf)
+        queries, values = at_least_float32(queries), at_least_float32(memory.values)
+        attend = nn.functional.scaled_dot_product_attention
+        return attend(queries, memory.keys, values, attn_mask=mask, scale=form.scale)

@@ -3,12 +3,13 @@
 Shapes: weights [B, H, T, S], values [B, H, S, Dv], context [B, H, T, Dv].
 """
 
-from typing import Final, Literal, NamedTuple, get_args
+from typing import Any, Final, Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor, nn
 
-from nmt.limits import Probability, Weight
+from nmt.attention.forms import withdraw
+from nmt.limits import Positive, Probability, Weight
 
 #: The term that is the log-probability of the drawn slots, times `Hard.reward`. The loss weights it by the draw's
 #: advantage; it adds every other term as it is.
@@ -25,11 +26,6 @@ class Choices(NamedTuple):
     contexts: Tensor
     log_weights: Tensor
 
-    def heaviest(self) -> Tensor:
-        """The context [B, T, Dv] of the most probable slot."""
-        best = self.log_weights.argmax(-1, keepdim=True).unsqueeze(-1)
-        return self.contexts.take_along_dim(best, -2).squeeze(-2)
-
 
 class Reading(NamedTuple):
     """The context, terms [B, T] for the loss by name, and choices if the readout is to see them in its place."""
@@ -44,12 +40,23 @@ class Read(nn.Module):
 
     #: The name of the choice, as `nmt.build` sets it.
     choice = ""
+    #: Whether the context is the weighted sum of the values, and nothing else is returned.
+    is_sum = False
+    #: Whether training draws slots at random, and compares their rewards with `baseline`.
+    draws = False
+    baseline: Baseline = "average"
     #: Whether the readout chooses among slots.
     enumerates = False
+    #: Over how many of these slots a step of search sums, the heaviest ones; None for all.
+    searched: int | None = None
     #: Whether it adds terms to the loss.
     has_terms = False
     #: Whether it reads the weighted mean for the time being: for the reward that a sample is compared with.
     softly = False
+
+    def __init_subclass__(cls, **settings: Any) -> None:
+        super().__init_subclass__(**settings)
+        withdraw(cls, "is_sum", False)
 
     def forward(self, weights: Tensor, values: Tensor) -> Reading:
         """The context of each step."""
@@ -58,6 +65,8 @@ class Read(nn.Module):
 
 class Soft(Read):
     """c_t = sum_j a_tj v_j. Bahdanau, Cho, Bengio 2015, section 3.1, eq. 5."""
+
+    is_sum = True
 
     def forward(self, weights: Tensor, values: Tensor) -> Reading:
         return Reading(weights @ values, {})
@@ -78,7 +87,8 @@ class Hard(Read):
     enumerate: log sum_j a_tj p(y_t | j), with every slot through the readout and the softmax, wherever the target is
         given (Deng et al. 2018, section 3). Recurrences get the soft context, in search too. The sum is therefore the
         exact marginal only if no later step depends on a context: in `luong` without input feeding. Elsewhere it is
-        the marginal of each step, given soft contexts before it.
+        the marginal of each step, given soft contexts before it. Search sums as training does, or over the `searched`
+        heaviest slots, whose weights are then normalised: with 1 it reads the heaviest slot alone.
     """
 
     has_terms = True
@@ -90,11 +100,12 @@ class Hard(Read):
         reward: Weight = 1.0,
         expected: Probability = 0.0,
         baseline: Baseline = "average",
+        searched: Positive | None = None,
     ) -> None:
         """`entropy` is the weight of the weights' entropy in the sampled objective; for the rest see the class."""
         super().__init__()
-        self.baseline = baseline
-        self.enumerates = objective == "enumerate"
+        self.baseline, self.searched = baseline, searched
+        self.enumerates, self.draws = objective == "enumerate", objective == "sampled"
         self.entropy, self.reward, self.expected = entropy, reward, expected
 
     def forward(self, weights: Tensor, values: Tensor) -> Reading:

@@ -9,10 +9,12 @@ last of the axes before these is theirs: queries [B, H, T, Dq].
 """
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from nmt.attention.forms import AdditiveForm, Form, Product, withdraw
 from nmt.attention.heads import HeadLinear, by_head, multiply
 from nmt.errors import SettingError, UserError
 from nmt.kernels.dot_tanh import at_least_float32, dot_tanh
@@ -34,6 +36,8 @@ class Score(nn.Module):
     wants_projections = False
     #: How many slots can get weight, from the first on; None for all.
     max_positions: int | None = None
+    #: What fast forms and exporters may compute in its place; None if its equation has neither form.
+    form: Form | None = None
     #: Whether an equation may be computed by its fast form of `nmt.kernels`; `Attention` sets it.
     fast = True
 
@@ -44,6 +48,10 @@ class Score(nn.Module):
         """
         super().__init__()
         self.query_size, self.key_size, self.size, self.heads = query_size, key_size, size, heads
+
+    def __init_subclass__(cls, **settings: Any) -> None:
+        super().__init_subclass__(**settings)
+        withdraw(cls, "form", None)
 
     def reset_parameters(self) -> None:
         """Set the vectors that the class owns to their first values."""
@@ -100,6 +108,11 @@ class Additive(Score):
     def prepare(self, values: Tensor) -> Tensor:
         return self.U(values)
 
+    @property
+    def form(self) -> AdditiveForm | None:  # type: ignore[override]
+        """None with coverage, which the form has no place for."""
+        return AdditiveForm(self.W.weight, self.v) if self.w is None else None
+
     def forward(self, queries: Tensor, keys: Tensor, coverage: Tensor | None = None) -> Tensor:
         terms = [self.W(queries).unsqueeze(-2), keys.unsqueeze(-3)]
         if coverage is not None:
@@ -135,6 +148,11 @@ class Concat(Score):
     def prepare(self, values: Tensor) -> Tensor:
         return multiply(by_head(self.W.weight[:, self.query_size :], self.heads), values)
 
+    @property
+    def form(self) -> AdditiveForm:  # type: ignore[override]
+        """The columns of W for the query; those for the memory are in the keys."""
+        return AdditiveForm(self.W.weight[:, : self.query_size], self.v)
+
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
         projected = multiply(by_head(self.W.weight[:, : self.query_size], self.heads), queries)
         terms = (projected.unsqueeze(-2), keys.unsqueeze(-3))
@@ -152,6 +170,8 @@ class General(Score):
 
     equation = "e_tj = q_t^T W k_j"
 
+    form = Product()
+
     def __init__(self, query_size: int, key_size: int, size: int, heads: int = 1) -> None:
         super().__init__(query_size, key_size, size, heads)
         # The gain spreads the first weights, as the root of a scaled dot product does, in place of all on one slot.
@@ -168,6 +188,8 @@ class Dot(Score):
     """Luong, Pham, Manning 2015, section 3.1. Needs queries and keys of equal size."""
 
     equation = "e_tj = q_t^T k_j"
+
+    form = Product()
 
     def __init__(self, query_size: int, key_size: int, size: int, heads: int = 1) -> None:
         super().__init__(query_size, key_size, size, heads)
@@ -192,6 +214,11 @@ class ScaledDot(Dot):
     equation = "e_tj = q_t^T k_j / sqrt(Dk)"
 
     wants_projections = True
+
+    @property
+    def form(self) -> Product:  # type: ignore[override]
+        """A product, scaled."""
+        return Product(self.key_size**-0.5)
 
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
         return dot(queries, keys) / math.sqrt(keys.shape[-1])

@@ -9,11 +9,12 @@ A radius of 10, as the paper has it, spans 21 slots: most sentences of a caption
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from nmt.attention.forms import withdraw
 from nmt.attention.heads import HeadLinear, by_head
 from nmt.errors import SettingError
 from nmt.kernels.dot_tanh import at_least_float32, dot_tanh
@@ -52,6 +53,8 @@ class Window(nn.Module):
 
     #: The name of the choice, as `nmt.build` sets it.
     choice = ""
+    #: Whether it shows all real positions alike: no bias, no factor.
+    is_everything = False
     #: Whether what it shows depends on how many slots there will be.
     needs_length = False
     #: The first step that is shown a slot after its own, whatever the text; None if there is none.
@@ -61,6 +64,10 @@ class Window(nn.Module):
         """The size of one head's query and the number of heads, for windows that are predicted from queries."""
         super().__init__()
         self.query_size, self.heads = query_size, heads
+
+    def __init_subclass__(cls, **settings: Any) -> None:
+        super().__init_subclass__(**settings)
+        withdraw(cls, "is_everything", False)
 
     def reset_parameters(self) -> None:
         """Set the vectors that the class owns to their first values."""
@@ -77,6 +84,8 @@ class Window(nn.Module):
 
 class Global(Window):
     """All real positions. Luong, Pham, Manning 2015, section 3.1."""
+
+    is_everything = True
 
     def forward(self, queries: Tensor, steps: Tensor, mask: Tensor) -> View:
         return View(mask.unsqueeze(-2))

@@ -19,7 +19,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from torch import nn
 
-from nmt.attention import Attention, Read, Score, Window
+from nmt.attention import Attention, Normaliser, Read, Score, Window
 from nmt.choices import place
 from nmt.configuration import TARGET, flattened
 from nmt.data.dataset import DataSource
@@ -205,16 +205,17 @@ def build_attention(
     choices: Choices | None = None,
     **use: Any,
 ) -> Attention:
-    """A score, a window and a read, composed for these sizes.
+    """A score, a window, a normaliser and a read, composed for these sizes.
 
     `fast` uses the fast forms of `nmt.kernels`; `key` is the node's place in the configuration; `choices` names its
     parts; `use` says what its owner needs it for.
     """
     settings = _plain(node, key)
-    nodes = {name: settings.pop(name, {}) for name in ("score", "window", "read")}
+    nodes = {name: settings.pop(name, {}) for name in ("score", "window", "normaliser", "read")}
     return part(settings, Attention, key)(
         part(nodes["score"], Score, f"{key}.score", choices),
         part(nodes["window"], Window, f"{key}.window", choices),
+        part(nodes["normaliser"], Normaliser, f"{key}.normaliser", choices),
         part(nodes["read"], Read, f"{key}.read", choices),
         query_size=query_size,
         value_size=value_size,

@@ -58,5 +58,7 @@ def unsupported(attention: Attention, *, scaled_dot_only: bool = False) -> Itera
         yield "score", "scaled_dot" if scaled_dot_only else "additive, concat, dot, general or scaled_dot"
     if type(attention.window) is not Global:
         yield "window", "global"
+    if not attention.normaliser.is_softmax:
+        yield "normaliser", "softmax (with temperature=1)"
     if type(attention.read) is not Soft:
         yield "read", "soft"

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from nmt.kernels import gpu
-from nmt.kernels.energies import ProjectedMemory, Query, Softmax, double, energies_of, plain_energies, terms_of
+from nmt.kernels.energies import ProjectedMemory, Query, double, energies_of, masked_softmax, plain_energies, terms_of
 from nmt.kernels.gru import advance, gru_step, retreat
 
 
@@ -39,7 +39,7 @@ class Parameters(NamedTuple):
 
 
 def plain_attentive_gru(
-    inputs: Tensor, first: Tensor, memory: ProjectedMemory, parameters: Parameters, softmax: Softmax
+    inputs: Tensor, first: Tensor, memory: ProjectedMemory, parameters: Parameters
 ) -> tuple[Tensor, Tensor]:
     """The energies of the state, and a step of the GRU, one after the other."""
     query, weight, bias, inner = parameters
@@ -47,14 +47,14 @@ def plain_attentive_gru(
     for gates in inputs.unbind(1):
         if inner is not None:
             hidden, gates = gru_step(gates, hidden, inner.weight, inner.bias), inner.input_bias
-        weights.append(softmax(plain_energies(hidden, memory.keys, query), memory.mask))
+        weights.append(masked_softmax(plain_energies(hidden, memory.keys, query), memory.mask))
         hidden = gru_step(gates + (weights[-1].unsqueeze(1) @ memory.shares).squeeze(1), hidden, weight, bias)
         states.append(hidden)
     return torch.stack(states, 1), torch.stack(weights, 1)
 
 
 def fast_attentive_gru(
-    inputs: Tensor, first: Tensor, memory: ProjectedMemory, parameters: Parameters, softmax: Softmax
+    inputs: Tensor, first: Tensor, memory: ProjectedMemory, parameters: Parameters
 ) -> tuple[Tensor, Tensor]:
     """The same as one autograd function.
 
@@ -76,7 +76,7 @@ def fast_attentive_gru(
             states, weights = TritonAttentiveGRU.apply(rows, shares, *rest)  # type: ignore[no-untyped-call]
         else:
             states, weights = _AttentiveGRU.apply(  # type: ignore[no-untyped-call]
-                rows, shares, *rest, product, softmax, *(inner or (None,) * 3)
+                rows, shares, *rest, product, *(inner or (None,) * 3)
             )
     return states.transpose(0, 1), weights.transpose(0, 1)
 
@@ -130,7 +130,6 @@ class _AttentiveGRU(torch.autograd.Function):
         v: Tensor | None,
         mask: Tensor,
         product: torch.dtype,
-        softmax: Softmax,
         inner_weight: Tensor | None,
         inner_bias: Tensor | None,
         input_bias: Tensor | None,
@@ -150,7 +149,7 @@ class _AttentiveGRU(torch.autograd.Function):
             if inner is not None and inner_bias is not None:
                 hidden = inner.advance(t, inputs, inner_bias, hidden)
             projected = torch.addmm(product_bias, hidden.to(product), recurrent_t).to(hidden.dtype)
-            weight = softmax(energies(t, hidden, projected[:, width:]), mask)
+            weight = masked_softmax(energies(t, hidden, projected[:, width:]), mask)
             weights[t] = weight
             gate = torch.bmm(weight.to(product).unsqueeze(1), shares).squeeze(1)
             gate = gate.add(inputs[t] if input_bias is None else input_bias)
@@ -195,7 +194,7 @@ class _AttentiveGRU(torch.autograd.Function):
         shares_grad = torch.bmm(weights.permute(1, 2, 0).to(product), gates_grad.transpose(0, 1).to(product))
         keys_grad, v_grad = energies.gradients(energies_grad, asking)
         of_weights = (weight_grad_of(projected_grad, asking, product), projected_grad.sum((0, 1)))
-        rest = (v_grad, None, None, None)
+        rest = (v_grad, None, None)
         if inner is None:
             return gates_grad, shares_grad, keys_grad, hidden_grad, *of_weights, *rest, None, None, None
         of_first = (weight_grad_of(inner.projected_grad, befores, product), inner.projected_grad.sum((0, 1)))

@@ -4,14 +4,12 @@ A recurrence multiplies its state once, by its own weights and by those of the q
 [B, A], keys [B, S, A] or [B, S, D], v [A], energies [B, S], terms [T, B, S, A].
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-#: Energies [B, S] and mask [B, S] -> weights [B, S].
-Softmax = Callable[[Tensor, Tensor], Tensor]
+from nmt.kernels.dot_tanh import at_least_float32
 
 
 class ProjectedMemory(NamedTuple):
@@ -27,6 +25,16 @@ class Query(NamedTuple):
 
     weight: Tensor
     v: Tensor
+
+
+def masked_softmax(energies: Tensor, visible: Tensor) -> Tensor:
+    """Softmax over the visible slots of the last axis, in float32 at least.
+
+    A row with nothing to look at gives zeros, never NaN.
+    """
+    energies = at_least_float32(energies)
+    lowest = torch.finfo(energies.dtype).min
+    return torch.softmax(energies.masked_fill(~visible, lowest), -1).masked_fill(~visible, 0.0)
 
 
 def plain_energies(state: Tensor, keys: Tensor, query: Query | None) -> Tensor:

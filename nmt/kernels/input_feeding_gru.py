@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.kernels.attentive_gru import weight_grad_of
-from nmt.kernels.energies import ProjectedMemory, Query, Softmax, double, energies_of, plain_energies, terms_of
+from nmt.kernels.energies import ProjectedMemory, Query, double, energies_of, masked_softmax, plain_energies, terms_of
 from nmt.kernels.gru import advance, gru_step, retreat
 
 
@@ -47,7 +47,7 @@ class FeedingParameters(NamedTuple):
 
 
 def plain_input_feeding_gru(
-    words: WordShares, start: Start, memory: ProjectedMemory, parameters: FeedingParameters, softmax: Softmax
+    words: WordShares, start: Start, memory: ProjectedMemory, parameters: FeedingParameters
 ) -> tuple[Tensor, Tensor]:
     """One step after the other."""
     query, weight, bias, feed_weight, state_weight = parameters
@@ -55,7 +55,7 @@ def plain_input_feeding_gru(
     features, weights = [], []
     for t, step in enumerate(words.inputs.unbind(1)):
         hidden = gru_step(step + nn.functional.linear(feed, feed_weight), hidden, weight, bias)
-        weights.append(softmax(plain_energies(hidden, memory.keys, query), memory.mask))
+        weights.append(masked_softmax(plain_energies(hidden, memory.keys, query), memory.mask))
         units = nn.functional.linear(hidden, state_weight) + (weights[-1].unsqueeze(1) @ memory.shares).squeeze(1)
         feed = torch.tanh(units if words.units is None else units + words.units[:, t])
         features.append(feed)
@@ -63,7 +63,7 @@ def plain_input_feeding_gru(
 
 
 def fast_input_feeding_gru(
-    words: WordShares, start: Start, memory: ProjectedMemory, parameters: FeedingParameters, softmax: Softmax
+    words: WordShares, start: Start, memory: ProjectedMemory, parameters: FeedingParameters
 ) -> tuple[Tensor, Tensor]:
     """The same as one autograd function.
 
@@ -89,7 +89,6 @@ def fast_input_feeding_gru(
             feed_weight,
             memory.mask,
             product,
-            softmax,
         )
     return features.transpose(0, 1), weights.transpose(0, 1)
 
@@ -117,7 +116,6 @@ class _InputFeedingGRU(torch.autograd.Function):
         feed_weight: Tensor,
         mask: Tensor,
         product: torch.dtype,
-        softmax: Softmax,
     ) -> tuple[Tensor, Tensor]:
         steps, batch, width = inputs.shape
         query = width + feed.shape[1]  # where its columns begin
@@ -137,7 +135,7 @@ class _InputFeedingGRU(torch.autograd.Function):
             hidden = advance(gate, projected[:, :width], hidden, gates[t], carried[t])
             states[t] = hidden
             projected = torch.addmm(product_bias, hidden.to(product), recurrent_t).to(hidden.dtype)
-            weight = softmax(energies(t, hidden, projected[:, query:]), mask)
+            weight = masked_softmax(energies(t, hidden, projected[:, query:]), mask)
             weights[t] = weight
             seen = torch.bmm(weight.to(product).unsqueeze(1), shares).squeeze(1).add(projected[:, width:query])
             below = torch.tanh(seen if units is None else seen.add_(units[t]), out=features[t])
@@ -194,7 +192,6 @@ class _InputFeedingGRU(torch.autograd.Function):
             weight_grad_of(projected_grad, torch.cat([first.unsqueeze(0), states]), product),
             projected_grad[..., :width].sum((0, 1)),
             weight_grad_of(inputs_grad, fed, product),
-            None,
             None,
             None,
         )

@@ -108,10 +108,11 @@ class Mixture(NamedTuple):
     features: Tensor
     log_weights: Tensor
 
-    def heaviest(self) -> Tensor:
-        """The features [..., F] with the largest share."""
-        best = self.log_weights.argmax(-1, keepdim=True).unsqueeze(-1)
-        return self.features.take_along_dim(best, -2).squeeze(-2)
+    def heaviest(self, count: int) -> "Mixture":
+        """The mixture of the `count` distributions with the largest shares, normalised."""
+        log_weights, parts = self.log_weights.topk(min(count, self.log_weights.shape[-1]), -1)
+        features = self.features.take_along_dim(parts.unsqueeze(-1), -2)
+        return Mixture(features, torch.log_softmax(log_weights, -1))
 
 
 class Decoded(NamedTuple):
@@ -188,6 +189,8 @@ class Decoder(nn.Module, Generic[Memory, State]):
         self_heads: the same of its self-attention.
         max_positions: the source token from which on no head looks, whatever it holds; None without such an end.
         learned_positions: how many target positions it can tell apart; words beyond share the last one. None for all.
+        searched_parts: how many distributions of a mixture a step of search sums, those with the largest shares; None
+            for all.
         carries_contexts: whether what a step read changes the steps after it.
         drops_features: whether dropout has acted on all that features consist of.
     """
@@ -198,6 +201,7 @@ class Decoder(nn.Module, Generic[Memory, State]):
     self_heads: Sequence[str] = ()
     max_positions: int | None = None
     learned_positions: int | None = None
+    searched_parts: int | None = None
     carries_contexts: bool = True
     drops_features: bool = False
 

@@ -45,6 +45,11 @@ class Positions(nn.Module):
 
     learned_positions: int | None = None
 
+    @property
+    def is_absolute(self) -> bool:
+        """Whether a word's vector depends on where the word stands."""
+        return type(self).forward is not Positions.forward
+
     def __init__(self, size: int) -> None:
         """`size` is that of an embedding, E."""
         super().__init__()

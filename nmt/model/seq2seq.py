@@ -1,5 +1,6 @@
 """The whole model: source tokens -> memory -> target tokens, for search (`encode`, `step`) and training (`forward`)."""
 
+import functools
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -188,12 +189,24 @@ class Seq2Seq(nn.Module):
     ) -> Stepped:
         """One step for search: the previous tokens [N] -> log-probabilities [N, V] in float32.
 
-        With `output`, rows of the output layer, they are of these pieces alone. Of a mixture they are those of the part
-        with the largest share.
+        With `output`, rows of the output layer, they are of these pieces alone. Of a mixture they are those of the whole,
+        as in training, or of its `searched_parts` largest shares.
         """
         decoded, state = self.decoder.step(self.words(tokens), state, memory, weights=weights)
-        features = decoded.features if decoded.mixture is None else decoded.mixture.heaviest()
-        return Stepped(self.log_probs(features, output), decoded.weights, state)
+        if decoded.mixture is None:
+            log_probs = self.log_probs(decoded.features, output)
+        else:
+            count = self.decoder.searched_parts
+            log_probs = self._marginal(decoded.mixture if count is None else decoded.mixture.heaviest(count), output)
+        return Stepped(log_probs, decoded.weights, state)
+
+    def _marginal(self, mixture: Mixture, output: Output | None) -> Tensor:
+        """log sum_j a_j p(v | j) [N, V or C] of a mixture of N hypotheses, with the logits of one j at a time."""
+        parts = zip(mixture.features.unbind(1), mixture.log_weights.unbind(1), strict=True)
+        return functools.reduce(
+            torch.logaddexp,
+            (share.float().unsqueeze(1) + self.log_probs(features, output) for features, share in parts),
+        )
 
     def check_attends(self) -> None:
         """Raise UserError if there is no attention that a person could pin."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from nmt.attention import Hard
+from nmt.attention import Read
 from nmt.compute import Compute
 from nmt.data.batch import Batch
 from nmt.kernels.sizes import ceiling
@@ -61,7 +61,7 @@ def reason_against(model: Seq2Seq, settings: TrainerSettings, processes: Process
         "trainer.r_drop is used": settings.r_drop > 0,
         "trainer.guided_alignment is used": settings.guided_alignment > 0,
         "the model sees previous sentences": model.context_sentences > 0,
-        "attention is hard": any(isinstance(module, Hard) for module in model.modules()),
+        "attention is hard": any(isinstance(module, Read) and module.has_terms for module in model.modules()),
         "LSTM layers need packed sequences": lstm,
         "model.fast=false needs packed sequences": not model.fast,
     }

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from nmt.attention import Hard
+from nmt.attention import Read
 from nmt.compute import Compute
 from nmt.data.batch import Batch
 from nmt.model import Seq2Seq
@@ -238,7 +238,8 @@ class Learner:
 
 def _can_defer(model: Seq2Seq, optimizer: torch.optim.Optimizer, processes: Processes) -> bool:
     """Whether nothing on the host depends on the numbers of an update."""
-    sampled = any(isinstance(module, Hard) for module in model.modules())  # whose baseline follows the likelihood
+    # The baseline of draws follows the likelihood.
+    sampled = any(isinstance(module, Read) and module.draws for module in model.modules())
     return processes.count == 1 and not sampled and bool(optimizer.defaults.get("fused"))
 
 

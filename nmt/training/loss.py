@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from nmt.attention import LOG_PROB, Hard
+from nmt.attention import LOG_PROB, Read
 from nmt.data.batch import Batch
 from nmt.kernels.cross_entropy import smoothed_cross_entropy
 from nmt.kernels.r_drop import r_drop_loss
@@ -107,8 +107,8 @@ def _terms(
         yield guided * guided_alignment(own, batch.links, heads).sum()
 
 
-def _draws(model: Seq2Seq) -> list[Hard]:
-    return [module for module in model.modules() if isinstance(module, Hard)]
+def _draws(model: Seq2Seq) -> list[Read]:
+    return [module for module in model.modules() if isinstance(module, Read) and module.draws]
 
 
 def soft_rewards(model: Seq2Seq, batch: Batch) -> Tensor:

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from nmt.attention.attention import masked_softmax
+from nmt.kernels.energies import masked_softmax
 from tests.catalogue import attention
 
 F64 = torch.float64

@@ -8,10 +8,11 @@ import torch
 from torch import Tensor, nn
 
 from nmt.attention import Attention, View, Window
-from nmt.attention.attention import masked_softmax
+from nmt.attention.normalisers import Softmax
 from nmt.attention.reads import Soft
 from nmt.attention.scores import Additive, Concat, Cosine, Dot, General, Location, ScaledDot
 from nmt.errors import UserError
+from nmt.kernels.energies import masked_softmax
 from tests.catalogue import SCORES, attention
 
 F64 = torch.float64
@@ -210,7 +211,7 @@ class Leaning(Window):
 
 @pytest.mark.parametrize("heads", [1, 2])
 def test_a_bias_is_added_to_the_energies_before_the_softmax(heads: int) -> None:
-    made = Attention(Dot, Leaning, Soft, query_size=4, value_size=4, size=4, heads=heads).double()
+    made = Attention(Dot, Leaning, Softmax, Soft, query_size=4, value_size=4, size=4, heads=heads).double()
     queries = torch.zeros(1, 2, 4, dtype=F64)  # so that the bias alone decides
     memory = made.remember(torch.randn(1, 4, 4, dtype=F64), torch.ones(1, 4, dtype=torch.bool))
     weights = made(queries, memory, torch.arange(2).unsqueeze(0)).weights

@@ -6,7 +6,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.attention.attention import masked_softmax
 from nmt.kernels import attentive_gru, input_feeding_gru
 from nmt.kernels.attentive_gru import Inner, fast_attentive_gru, plain_attentive_gru
 from nmt.kernels.energies import ProjectedMemory, Query
@@ -47,7 +46,7 @@ def attentive(additive: bool, inner: bool, mask: Tensor) -> tuple[list[Tensor], 
     )
 
     def run(fast: bool) -> tuple[Tensor, Tensor]:
-        return (fast_attentive_gru if fast else plain_attentive_gru)(inputs, first, memory, parameters, masked_softmax)
+        return (fast_attentive_gru if fast else plain_attentive_gru)(inputs, first, memory, parameters)
 
     return [inputs, first, shares, keys, *query, weight, bias, *more], run
 
@@ -68,7 +67,7 @@ def feeding(additive: bool, word: bool, mask: Tensor) -> tuple[list[Tensor], Run
 
     def run(fast: bool) -> tuple[Tensor, Tensor]:
         form = fast_input_feeding_gru if fast else plain_input_feeding_gru
-        return form(words, start, memory, parameters, masked_softmax)
+        return form(words, start, memory, parameters)
 
     return [inputs, first, feed, shares, keys, *query, *rest, *([units] if word else [])], run
 
@@ -118,9 +117,9 @@ def test_bfloat16_rounds_products_alone() -> None:
         input_feeding_gru.FeedingParameters(None, *rest),
     )
     given = WordShares(inputs, units), Start(first, feed), memory, parameters
-    exact = plain_input_feeding_gru(*given, masked_softmax)
+    exact = plain_input_feeding_gru(*given)
     with torch.autocast("cpu", torch.bfloat16):
-        rounded = fast_input_feeding_gru(*given, masked_softmax)
+        rounded = fast_input_feeding_gru(*given)
     for ours, theirs in zip(rounded, exact, strict=True):
         assert ours.dtype is torch.float32
         assert not torch.equal(ours, theirs)

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from nmt import kernels
-from nmt.attention.attention import masked_softmax
 from nmt.data.batch import make_batch
+from nmt.kernels.energies import masked_softmax
 from nmt.model import Seq2Seq
 from nmt.search import BeamSearch, Limits
 from nmt.training.loss import batch_loss
@@ -85,7 +85,7 @@ def test_a_transformer_trains_without_weights_and_agrees_with_its_plain_form(
         calls.append(energies.shape[-1])
         return masked_softmax(energies, visible)
 
-    monkeypatch.setattr("nmt.attention.attention.masked_softmax", softmax)
+    monkeypatch.setattr("nmt.attention.normalisers.masked_softmax", softmax)
     words = ["encoder=transformer", "decoder=transformer", "attention/score=scaled_dot", "attention.size=null"]
     words += [f"encoder.branches={branches}", f"decoder.branches={branches}"]
     batch = make_batch([[5, 6, 7], [8], [9, 4]], [[9, 4], [5, 6, 7, 8, 9], [4]])

@@ -7,7 +7,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.attention.attention import masked_softmax
 from nmt.data.batch import make_batch
 from nmt.kernels import gpu
 from nmt.kernels.attentive_gru import Parameters, fast_attentive_gru, plain_attentive_gru
@@ -59,7 +58,6 @@ def test_states_weights_and_gradients_are_those_of_the_plain_recurrence(
                 first,
                 ProjectedMemory(shares, keys, mask),
                 Parameters(Query(weight, v), rest[0], rest[1]),
-                masked_softmax,
             )
         loss = (states**3).sum() + (weights**2).sum()
         results.append((states, weights, *torch.autograd.grad(loss, values)))

@@ -13,9 +13,12 @@ from nmt.data.batch import Batch, make_batch
 from nmt.model import Seq2Seq, Words, seq2seq
 from nmt.model.recurrent.attentive import RecurrentMemory
 from nmt.model.recurrent.decoder import RecurrentState
+from nmt.search import BeamSearch, GreedySearch, Limits, Search
+from nmt.text.tokenizer import BOS, EOS, PAD, UNK
 from nmt.training import loss
 from nmt.training.loss import batch_loss
 from nmt.translation import forcing
+from nmt.translation.stepping import Stepper
 from tests.catalogue import WITH_ATTENTION, attentive, model, started, thinned
 
 STEPS, SLOTS = 2, 3  # with the ends of the sentences
@@ -221,20 +224,52 @@ def test_enumerate_smooths_the_mixture() -> None:
 
 
 @pytest.mark.parametrize("overrides", ENUMERABLE, ids=" ".join)
-def test_given_targets_are_scored_by_the_mixture_and_search_takes_the_heaviest_slot(overrides: tuple[str, ...]) -> None:
-    """Validation and forced decoding against the marginal by hand; search against the readout of one slot."""
+def test_given_targets_are_scored_by_the_mixture(overrides: tuple[str, ...]) -> None:
+    """Validation and forced decoding against the marginal by hand."""
     made, batch = small(*overrides, *ENUMERATE).eval(), one_pair()
     expected = marginal(made, batch).item()
     with torch.inference_mode():
         assert -batch_loss(made, batch).negative_log_likelihood.item() == pytest.approx(expected, abs=1e-5)
     assert forcing.attention(made, batch).log_probs.sum().item() == pytest.approx(expected, abs=1e-5)
     assert forcing.saliency(made, batch).log_probs.sum().item() == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("count", [None, 1, 2, 9], ids="searched={}".format)
+@pytest.mark.parametrize("overrides", ENUMERABLE, ids=" ".join)
+def test_a_step_of_search_is_the_sum_over_slots_by_hand(overrides: tuple[str, ...], count: int | None) -> None:
+    """Over all slots, or over the heaviest ones with their weights normalised; also of a shortlist of pieces."""
+    searched = "null" if count is None else count
+    made, batch = small(*overrides, *ENUMERATE, f"attention.read.searched={searched}").eval(), one_pair()
     memory, state = started(made, batch.source, batch.source_mask, batch.source_lengths)
     embedded = made.target_embedding(batch.target_in[:, 0])
     top, weights = seen(made, embedded, state, memory)
-    features = attentive(made).readout(top, embedded, memory.attention.values[:, 0, int(weights.argmax())])
-    searched = made.step(batch.target_in[:, 0], state, memory).log_probs
-    torch.testing.assert_close(searched, made.log_probs(features))
+    heaviest = weights[0, 0].argsort(descending=True)[:count].tolist()
+    mixed = torch.zeros(1, made.output.out_features, dtype=torch.float64)
+    of_some, some = torch.zeros(1, 2, dtype=torch.float64), [5, 3]
+    for slot in heaviest:
+        logits = made.logits(attentive(made).readout(top, embedded, memory.attention.values[:, 0, slot]))
+        share = weights[0, 0, slot] / weights[0, 0, heaviest].sum()
+        mixed += share * torch.softmax(logits, -1)
+        of_some += share * torch.softmax(logits[:, some], -1)
+    step = made.step(batch.target_in[:, 0], state, memory)
+    torch.testing.assert_close(step.log_probs.double(), mixed.log(), atol=1e-5, rtol=1e-5)
+    output = made.output.weight[some], made.output.bias[some].unsqueeze(0)
+    step = made.step(batch.target_in[:, 0], state, memory, output)
+    torch.testing.assert_close(step.log_probs.double(), of_some.log(), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("search", [GreedySearch(), BeamSearch(4, nbest=2)], ids=["greedy", "beam"])
+@pytest.mark.parametrize("overrides", ENUMERABLE, ids=" ".join)
+def test_search_ranks_by_what_was_trained(overrides: tuple[str, ...], search: Search) -> None:
+    """The log-probability of each hypothesis is the negative loss of its tokens."""
+    made = small(*overrides, *ENUMERATE).eval()
+    batch = one_pair()
+    stepper, limits = Stepper([made]), Limits(BOS, EOS, (PAD, UNK, BOS), torch.tensor([3]), batch.source_mask)
+    with torch.inference_mode():
+        [found] = search(stepper, stepper.start(batch.source, batch.source_mask, batch.source_lengths), limits)
+        for hypothesis in found:
+            given = make_batch([batch.source[0, :-1].tolist()], [hypothesis.tokens[:-1]])
+            assert hypothesis.log_prob == pytest.approx(-batch_loss(made, given).total.item(), abs=1e-4)
 
 
 def test_the_bound_is_at_most_the_marginal(draws: Draws) -> None:
@@ -284,4 +319,6 @@ def test_an_enumerating_model_carries_the_soft_context_on_in_translation_too() -
             torch.testing.assert_close(state.hidden, own.hidden)
             torch.testing.assert_close(state.feed, own.feed)
             heaviest = memory.attention.values[:, 0, int(weights.argmax())]
-            torch.testing.assert_close(mixture.heaviest(), attentive(made).readout(top, embedded, heaviest))
+            alone = mixture.heaviest(1)
+            torch.testing.assert_close(alone.features[:, 0], attentive(made).readout(top, embedded, heaviest))
+            assert alone.log_weights.tolist() == [[0]]

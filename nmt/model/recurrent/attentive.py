@@ -6,11 +6,7 @@ from typing import NamedTuple, cast
 import torch
 from torch import Tensor, nn
 
-from nmt.attention import Attended, Attention, Choices, Memory
-from nmt.attention.attention import masked_softmax
-from nmt.attention.reads import Soft
-from nmt.attention.scores import Additive, Concat, Dot, General
-from nmt.attention.windows import Global
+from nmt.attention import AdditiveForm, Attended, Attention, Choices, Memory, Product
 from nmt.errors import SettingError, UserError
 from nmt.kernels import attentive_gru
 from nmt.kernels.attentive_gru import Inner
@@ -114,23 +110,24 @@ class AttentiveDecoder(RecurrentDecoder[RecurrentMemory]):
     def make_attention(self, attention: Callable[..., Attention], query_size: int, value_size: int) -> None:
         self.attention = attention(query_size=query_size, value_size=value_size)
         self.heads = tuple(str(head) for head in range(self.attention.heads))
-        self.max_positions = self.attention.max_positions
+        self.max_positions, self.searched_parts = self.attention.max_positions, self.attention.read.searched
 
     @property
     def attends_plainly(self) -> bool:
         """Whether there is one layer, and the attention is one that a fused recurrence computes.
 
-        That is an additive score or a dot product without projections or coverage, a global window, a soft read, and no
-        dropout of the weights.
+        That is an additive score or a dot product without projections or coverage, a global window, a softmax, a soft
+        read, and no dropout of the weights.
         """
         attention = self.attention
         return (
             attention.out is None
             and attention.query is None
-            and type(attention.score) in (Additive, Concat, General, Dot)
+            and attention.score.form is not None
             and not attention.coverage
-            and type(attention.window) is Global
-            and type(attention.read) is Soft
+            and attention.window.is_everything
+            and attention.normaliser.is_softmax
+            and attention.read.is_sum
             and self.rnn.num_layers == 1
             and not (attention.training and attention.dropout.p > 0)
         )
@@ -145,11 +142,16 @@ class AttentiveDecoder(RecurrentDecoder[RecurrentMemory]):
         return self.has_fast_path and not memory.folded and memory.attention.pins is None
 
     def query(self) -> Query | None:
-        """The parameters of an additive score; None for a dot product."""
-        score = self.attention.score
-        if isinstance(score, Additive):
-            return Query(score.W.weight, score.v)
-        return Query(score.W.weight[:, : score.query_size], score.v) if isinstance(score, Concat) else None
+        """The parameters of an additive score; None for a product."""
+        form = self.attention.score.form
+        return Query(*form) if isinstance(form, AdditiveForm) else None
+
+    def projected(self, memory: Memory, shares: Tensor) -> ProjectedMemory:
+        """The memory as a fused recurrence needs it, the scale of a product in its keys."""
+        form, keys = self.attention.score.form, memory.keys[:, 0]
+        if isinstance(form, Product) and form.scale != 1:
+            keys = keys * form.scale
+        return ProjectedMemory(shares, keys, memory.mask)
 
     def recur(
         self,
@@ -170,9 +172,8 @@ class AttentiveDecoder(RecurrentDecoder[RecurrentMemory]):
         states, weights = attentive_gru.fast_attentive_gru(
             self.of_words(embedded, products)[0],
             first,
-            ProjectedMemory(shares, slots.keys[:, 0], slots.mask),
+            self.projected(slots, shares),
             attentive_gru.Parameters(self.query(), *gru, inner),
-            masked_softmax,
         )
         return states, weights.to(values.dtype) @ values, weights
 

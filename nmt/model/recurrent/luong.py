@@ -2,10 +2,8 @@
 
 from torch import Tensor
 
-from nmt.attention.attention import masked_softmax
 from nmt.errors import UserError
 from nmt.kernels import input_feeding_gru
-from nmt.kernels.energies import ProjectedMemory
 from nmt.limits import Fraction, Layers, Positive
 from nmt.model.contract import Decoded, DecoderParts
 from nmt.model.recurrent.attentive import AttentiveDecoder, RecurrentMemory
@@ -83,10 +81,9 @@ class Luong(AttentiveDecoder):
         features, steps_weights = input_feeding_gru.fast_input_feeding_gru(
             input_feeding_gru.WordShares(*self.of_words(embedded, memory.products)),
             input_feeding_gru.Start(state.hidden[:, 0], state.feed),
-            ProjectedMemory(readout.context(slots.values[:, 0]), slots.keys[:, 0], slots.mask),
+            self.projected(slots, readout.context(slots.values[:, 0])),
             input_feeding_gru.FeedingParameters(
                 self.query(), weight_hh, bias_hh, weight_ih[:, self.input_sizes[0] :], self.readout.columns()["state"]
             ),
-            masked_softmax,
         )
         return Decoded(features, steps_weights.unsqueeze(1) if weights else None)

@@ -7,10 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from nmt.attention import Attention, Memory
-from nmt.attention.windows import Global
 from nmt.limits import Fraction, Layers, Positive
 from nmt.model.contract import Encoded, Encoder, head_names
-from nmt.model.positions import Positions, RelativePositions
+from nmt.model.positions import Positions
 from nmt.model.transformer.layer import EncoderLayer, Entrance, Norm
 
 
@@ -60,8 +59,8 @@ class TransformerEncoder(Encoder):
         self.heads = head_names(layer.self_attention.heads for layer in self.layers)
         self.norm = nn.LayerNorm(size) if norm == "pre" else nn.Identity()
         self.learned_positions = self.entrance.positions.learned_positions
-        distances = type(self.entrance.positions) in (Positions, RelativePositions)
-        self.recalls = distances and all(type(layer.self_attention.window) is Global for layer in self.layers)
+        everywhere = all(layer.self_attention.window.is_everything for layer in self.layers)
+        self.recalls = everywhere and not self.entrance.positions.is_absolute
 
     def forward(self, embedded: Tensor, mask: Tensor, lengths: Tensor) -> Encoded:
         return self._run(embedded, mask, looking=False)
