@@ -31,7 +31,6 @@ ROOMS = {
     "viewer": set[str](),
     "evaluation": {"text", "translation", "alignment", "drawing", "viewer"},
     "training": {"kernels", "text", "attention", "search", "data", "model", "translation", "drawing", "evaluation"},
-    "comparison": {"text", "translation", "alignment", "drawing", "evaluation", "viewer"},
 }
 EVERYWHERE = {
     "checksums",
@@ -57,7 +56,6 @@ TOP = {
     "links": {"errors"},
     "advice": set[str](),
     "memory": set[str](),
-    "compat_weights": set[str](),
     "versions": {"nmt", "configuration"},
     "foreign": {"errors"},
     "checksums": {"errors", "files", "foreign"},
@@ -77,7 +75,6 @@ TOP = {
         "runs",
         "records",
         "build",
-        "evaluate",  # to compare a run that is not scored
         "command",
         "configuration",
         "advice",
@@ -97,7 +94,7 @@ TOP = {
     "api": {"text", "data", "alignment", "drawing", "inspection", "translation", "command", "build", "notebook"},
     "hub": {"nmt", "api", "data", "records", "runs"},  # nmt for the version
     "__init__": {"api", "notebook"},  # on request
-    "serve": {"nmt", *ROOMS, "foreign", "runs", "build", "pipeline"},  # nmt for the version
+    "serve": {"nmt", *ROOMS, "foreign", "runs", "build", "pipeline", "verbs"},  # nmt for the version
     "export": {"nmt", *ROOMS, "runs", "build", "pipeline", "verbs"},  # nmt for the version
     "verbs": {
         "command",
@@ -109,9 +106,11 @@ TOP = {
         "align",
         "contrast",
         "check",
+        "compare",
         "export",
     },
-    "__main__": {"nmt", "command", "configuration"},
+    "compare": {*ROOMS, "build", "command", "configuration", "evaluate", "foreign", "records", "runs", "verbs"},
+    "__main__": {"nmt", "command", "configuration", "verbs"},
 }
 # Whatever else lies at the top is a verb.
 VERB = {"verbs"}
@@ -141,7 +140,7 @@ DOORS = {
     "matplotlib": {"drawing", "compare"},
     "PIL": {"drawing"},
     "fontTools": {"drawing"},
-    "scipy": {"comparison", "data", "inspection"},
+    "scipy": {"compare", "data", "inspection"},
     "arabic_reshaper": {"drawing"},
     "bidi": {"drawing"},
     "ctranslate2": {"export"},
