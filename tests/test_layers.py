@@ -82,7 +82,7 @@ TOP = {
         "foreign",
         "versions",
     },
-    "translate": {*ROOMS, "runs", "build", "pipeline", "verbs"},
+    "translate": {*ROOMS, "locks", "runs", "build", "pipeline", "verbs"},
     "evaluate": {*ROOMS, "runs", "build", "pipeline", "locks", "foreign", "versions", "verbs"},
     "align": {*ROOMS, "runs", "build", "pipeline", "command", "versions", "verbs"},
     "contrast": {*ROOMS, "runs", "build", "pipeline", "verbs"},
@@ -140,7 +140,7 @@ DOORS = {
     "matplotlib": {"drawing", "compare"},
     "PIL": {"drawing"},
     "fontTools": {"drawing"},
-    "scipy": {"compare", "data", "inspection"},
+    "scipy": {"compare", "data", "inspection", "serve"},
     "arabic_reshaper": {"drawing"},
     "bidi": {"drawing"},
     "ctranslate2": {"export"},
@@ -163,7 +163,7 @@ EXTRAS = {"compare"}
 
 
 # Who may ask for the class that a choice stands for. The command line refuses to set it.
-READS_CLASSES = {"configuration", "choices", "compat", "build/parts", "command/composing"}
+READS_CLASSES = {"configuration", "choices", "build/parts", "command/composing"}
 
 
 def is_deleted(package: list[str]) -> bool:
