@@ -3,9 +3,9 @@
 import sys
 
 from nmt import __version__
-from nmt.command.keys import read_head
-from nmt.command.running import guarded
-from nmt.configuration import config_folder
+from nmt.config.configuration import config_folder
+from nmt.config.keys import read_head
+from nmt.config.program import guarded
 from nmt.verbs import exists
 
 

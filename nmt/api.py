@@ -13,13 +13,13 @@ from nmt.alignment import word_weights as alignment
 from nmt.alignment.word_weights import Head
 from nmt.build.open import TranslatorRequest
 from nmt.build.requests import read
-from nmt.command.composing import compose
-from nmt.command.quoting import quote
+from nmt.config.composition import compose
+from nmt.config.quotes import quote
 from nmt.data import python_text
 from nmt.data.document_lines import Followed, Follower
-from nmt.errors import UserError
 from nmt.links import Link
 from nmt.notebook import Explanation, Inspection, WhatIf, viewer_html
+from nmt.system.errors import UserError
 from nmt.text.canonical import shows_nothing
 from nmt.translation.heads import AUTO
 from nmt.translation.request import Request, requests_of

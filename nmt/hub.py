@@ -21,13 +21,13 @@ from huggingface_hub import EvalResult, ModelCard, ModelCardData, ModelHubMixin,
 
 from nmt import __version__
 from nmt.api import RunTranslator, load
-from nmt.checksums import add
 from nmt.data.languages import UNNAMED
-from nmt.errors import UserError
-from nmt.files import write_bytes, write_json
-from nmt.records import portable
-from nmt.runs import Run
-from nmt.terminal import markdown
+from nmt.runs.records import portable
+from nmt.runs.run import Run
+from nmt.system.errors import UserError
+from nmt.system.files import write_bytes, write_json
+from nmt.system.integrity import add
+from nmt.system.terminal import markdown
 
 #: Files of a run that leave it as they are; of its JSON and YAML files, absolute paths are cut to their last part.
 WEIGHTS = ("best.safetensors", "lexicon.safetensors")

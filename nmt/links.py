@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from nmt.errors import UserError, check_parallel
+from nmt.system.errors import UserError, check_parallel
 
 Link = tuple[int, int]
 

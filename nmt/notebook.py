@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nmt.files import write_text
+from nmt.system.files import write_text
 from nmt.viewer import embed
 
 #: Pixels of a viewer in a notebook.

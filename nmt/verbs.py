@@ -6,8 +6,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from nmt.errors import missing_package
-from nmt.memory import bound_kernels, share_cores
+from nmt.system.errors import missing_package
+from nmt.system.memory import bound_kernels, share_cores
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -21,7 +21,7 @@ def run(verb: str, arguments: Sequence[str] | None = None) -> int:
     share_cores()
     bound_kernels()
     try:
-        from nmt.command.running import main
+        from nmt.config.program import main
     except ModuleNotFoundError as error:
         if not (message := missing_package(error)):
             raise
@@ -41,7 +41,7 @@ def _work(verb: str, config: "DictConfig", overrides: list[str]) -> int:
 
     match verb:
         case "train":
-            from nmt.pipeline.training import train
+            from nmt.train.session import train
 
             return train(config, overrides)
         case "translate":
@@ -55,7 +55,7 @@ def _work(verb: str, config: "DictConfig", overrides: list[str]) -> int:
 
             return evaluate(read(Evaluating, config, overrides))
         case "align" if config.links is not None:
-            from nmt.pipeline.linking import Linking, score_links
+            from nmt.build.link_scores import Linking, score_links
 
             return score_links(read(Linking, config), overrides)
         case "align":
@@ -85,6 +85,6 @@ def _work(verb: str, config: "DictConfig", overrides: list[str]) -> int:
 
 
 def _sweep(words: list[str]) -> int:
-    from nmt.pipeline.sweeping import sweep
+    from nmt.train.sweep import sweep
 
     return sweep(words)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import nmt
-from nmt.errors import UserError
+from nmt.system.errors import UserError
 from nmt.translation.types import Translation, Views
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "api.md"

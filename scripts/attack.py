@@ -27,7 +27,7 @@ from attacking import evaluations, facts, flips, fuzz, kills, nan, overrides, re
 from attacking.victim import Result, table
 from verbs import key_values, script
 
-from nmt.errors import UserError
+from nmt.system.errors import UserError
 
 #: By name: what attacks with a count, a seed and a folder, and the usual count.
 ATTACKS: dict[str, tuple[Callable[..., list[Result]], int]] = {

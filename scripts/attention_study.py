@@ -36,9 +36,9 @@ from verbs import key_values, script, verb
 
 from nmt.compare.reader import read_result
 from nmt.data.lines import read_lines
-from nmt.errors import UserError
-from nmt.files import write_text
-from nmt.runs import Run
+from nmt.runs.run import Run
+from nmt.system.errors import UserError
+from nmt.system.files import write_text
 
 RUNS = Path("checkpoints", "attention-study")
 JOINED_TEXT = Path("checkpoints", "attention-study-long")

@@ -20,7 +20,7 @@ from benchmarking import report, rounds
 from benchmarking.commands import Parser, add_common, check_places, count, select
 from benchmarking.session import PARTS, Options
 
-from nmt.errors import UserError
+from nmt.system.errors import UserError
 
 
 def parser() -> argparse.ArgumentParser:

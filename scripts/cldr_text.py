@@ -22,8 +22,8 @@ from cldr.locales import Language
 from cldr.phrases import pair_splits
 from verbs import ROOT, key_values, script
 
-from nmt.errors import UserError
-from nmt.files import write_text
+from nmt.system.errors import UserError
+from nmt.system.files import write_text
 
 SHIPPED = ROOT / "nmt" / "data" / "shipped"
 KINDS = {

@@ -31,10 +31,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from verbs import key_values, script, verb
 
-from nmt.compute import choose_device
-from nmt.errors import UserError
-from nmt.files import write_json, write_text
-from nmt.runs import Run
+from nmt.runs.run import Run
+from nmt.system.compute import choose_device
+from nmt.system.errors import UserError
+from nmt.system.files import write_json, write_text
 
 ROOT = Path(__file__).resolve().parents[1]
 BATCHES = (80, 512, 2048)

@@ -18,8 +18,8 @@ from urllib.parse import urlencode
 from PIL import Image, ImageOps
 from verbs import key_values, script
 
-from nmt.errors import UserError
-from nmt.files import write_bytes
+from nmt.system.errors import UserError
+from nmt.system.files import write_bytes
 
 WIDTH, MARGIN, TIMEOUT = 1000, 10, 120_000
 

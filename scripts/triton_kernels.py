@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from verbs import script
 
-from nmt.errors import UserError
+from nmt.system.errors import UserError
 
 #: Pointers of the kernels by name: "low" is the type of the products, others are float32.
 LOW = {"keys", "shares", "projected", "rounded", "through_product", "projected_grad", "logits", "gradients"}

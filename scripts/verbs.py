@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from nmt.errors import UserError
+from nmt.system.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -29,7 +29,7 @@ from benchmarking.commands import Parser, add_common, count, select
 from benchmarking.session import Common, Session, say
 from benchmarking.settings import MATCHED, QUICK, WIRINGS, Json
 
-from nmt.errors import UserError
+from nmt.system.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[1]
 PARTS = ("training", "translating")

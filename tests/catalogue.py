@@ -12,8 +12,8 @@ from omegaconf import DictConfig, OmegaConf
 
 from nmt.attention import Attention
 from nmt.build import parts as build
-from nmt.command.composing import compose
-from nmt.configuration import config_folder
+from nmt.config.composition import compose
+from nmt.config.configuration import config_folder
 from nmt.model import Decoded, Seq2Seq
 from nmt.model.recurrent.attentive import AttentiveDecoder, RecurrentMemory
 from nmt.model.recurrent.decoder import RecurrentDecoder, RecurrentState

@@ -35,5 +35,5 @@ def corpora() -> Path:
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_state(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """The state folder of these tests' user (`nmt.trust`), for programs that they start as well."""
+    """The state folder of these tests' user (`nmt.runs.trust`), for programs that they start as well."""
     os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from nmt.advice import in_words, recommend, verdict
-from nmt.command.composing import compose
-from nmt.configuration import config_folder
+from nmt.config.composition import compose
+from nmt.config.configuration import config_folder
+from nmt.train.advice import in_words, recommend, verdict
 
 
 def value(pairs: int, words: float, key: str) -> float:

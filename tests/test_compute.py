@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import torch
 
-import nmt.compute
-from nmt.compute import Compute
-from nmt.errors import UserError
+import nmt.system.compute
+from nmt.system.compute import Compute
+from nmt.system.errors import UserError
 
 _CUDNN: Any = torch.backends.cudnn
 FLOAT32 = [torch.backends.cuda.matmul, _CUDNN, _CUDNN.rnn, _CUDNN.conv]
@@ -73,7 +73,7 @@ def test_deterministic_algorithms_are_a_setting(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_int8_is_for_search_on_an_x86_processor(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nmt.compute, "has_int8", lambda: True)
+    monkeypatch.setattr(nmt.system.compute, "has_int8", lambda: True)
     compute = Compute.choose("cpu", "int8")
     assert compute.int8
     assert not compute.emulates
@@ -81,6 +81,6 @@ def test_int8_is_for_search_on_an_x86_processor(monkeypatch: pytest.MonkeyPatch)
     assert not Compute.choose("cpu", "bf16").int8
     with pytest.raises(UserError, match="precision=int8 is for search only"):
         compute.check_searches_not()
-    monkeypatch.setattr(nmt.compute, "has_int8", lambda: False)
+    monkeypatch.setattr(nmt.system.compute, "has_int8", lambda: False)
     with pytest.raises(UserError, match="precision=int8 needs an x86 processor"):
         Compute.choose("cpu", "int8")

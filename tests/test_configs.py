@@ -11,16 +11,16 @@ import pytest
 from omegaconf import OmegaConf
 
 from nmt.build import parts as build
-from nmt.command.composing import compose
-from nmt.command.helping import help_text
-from nmt.command.keys import aliases_of
-from nmt.command.quoting import quote
-from nmt.command.resuming import merge_for_resume
-from nmt.configuration import groups_of
+from nmt.config.composition import compose
+from nmt.config.configuration import groups_of
+from nmt.config.help_text import help_text
+from nmt.config.keys import aliases_of
+from nmt.config.quotes import quote
+from nmt.config.resumption import merge_for_resume
 from nmt.data.batch import make_batch
 from nmt.data.dataset import DataSource
 from nmt.data.document_lines import context_tensor
-from nmt.errors import UserError
+from nmt.system.errors import UserError
 from nmt.text.tokenizer import Tokenizer
 from nmt.training.loss import batch_loss
 from nmt.translation.request import requests_of

@@ -16,9 +16,11 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "nmt"
 FILES = sorted(PACKAGE.rglob("*.py"))
 
-# The rooms, each with the rooms it stands on. `EVERYWHERE` are for all.
+# The nouns, each with the rooms that it stands on, and below them what is for all.
+EVERYWHERE = {"system", "links"}
 ROOMS = {
     "kernels": set[str](),
+    "config": {"nmt"},  # for the version
     "text": set[str](),
     "attention": {"kernels"},
     "search": {"kernels"},
@@ -31,115 +33,42 @@ ROOMS = {
     "viewer": set[str](),
     "evaluation": {"text", "translation", "alignment", "drawing", "viewer"},
     "training": {"kernels", "text", "attention", "search", "data", "model", "translation", "drawing", "evaluation"},
+    "runs": {"nmt", "config", "text", "model", "data"},
 }
-EVERYWHERE = {
-    "checksums",
-    "compute",
-    "errors",
-    "facts",
-    "files",
-    "limits",
-    "links",
-    "memory",
-    "processes",
-    "progress",
-    "signals",
-    "system",
-    "terminal",
-    "choices",
+ROOMS["build"] = {*ROOMS}
+#: One folder for each command. No command imports another, but `compare` asks `evaluate` to score.
+VERBS = {
+    verb: {"verbs"} for verb in ("train", "translate", "evaluate", "align", "contrast", "check", "export", "serve")
 }
 TOP = {
-    "errors": set[str](),
-    "facts": set[str](),
-    "files": set[str](),
-    "limits": {"errors"},
-    "links": {"errors"},
-    "advice": set[str](),
-    "memory": set[str](),
-    "versions": {"nmt", "configuration"},
-    "foreign": {"errors"},
-    "checksums": {"errors", "files", "foreign"},
-    "locks": {"errors"},
-    "processes": {"errors"},
-    "progress": set(),
-    "terminal": {"links"},
-    "configuration": {"errors"},
-    "choices": {"configuration"},
-    "command": {"nmt", "configuration"},  # nmt for the version
-    "runs": {*ROOMS, "configuration", "foreign", "locks", "trust", "versions"},
-    "records": {"runs", "configuration"},
-    "build": {*ROOMS, "runs", "choices", "command", "configuration", "pipeline"},  # for its aligner
-    "pipeline": {
-        "nmt",
-        *ROOMS,
-        "runs",
-        "records",
-        "build",
-        "command",
-        "configuration",
-        "advice",
-        "locks",
-        "foreign",
-        "versions",
-    },
-    "translate": {*ROOMS, "locks", "runs", "build", "pipeline", "verbs"},
-    "evaluate": {*ROOMS, "runs", "build", "pipeline", "locks", "foreign", "versions", "verbs"},
-    "align": {*ROOMS, "runs", "build", "pipeline", "command", "versions", "verbs"},
-    "contrast": {*ROOMS, "runs", "build", "pipeline", "verbs"},
-    "check": {*ROOMS, "runs", "verbs"},
-    "compute": set[str](),
-    "signals": set[str](),
-    "system": set[str](),
+    "system": {"links"},  # to show links in a terminal
+    "links": set[str](),
     "notebook": {"viewer", "drawing"},
-    "api": {"text", "data", "alignment", "drawing", "inspection", "translation", "command", "build", "notebook"},
-    "hub": {"nmt", "api", "data", "records", "runs"},  # nmt for the version
+    "api": {"text", "data", "alignment", "drawing", "inspection", "translation", "config", "build", "notebook"},
+    "hub": {"nmt", "api", "data", "runs"},  # nmt for the version
     "__init__": {"api", "notebook"},  # on request
-    "serve": {"nmt", *ROOMS, "foreign", "runs", "build", "pipeline", "verbs"},  # nmt for the version
-    "export": {"nmt", *ROOMS, "runs", "build", "pipeline", "verbs"},  # nmt for the version
-    "verbs": {
-        "command",
-        "build",
-        "pipeline",
-        "serve",
-        "translate",
-        "evaluate",
-        "align",
-        "contrast",
-        "check",
-        "compare",
-        "export",
-    },
-    "compare": {*ROOMS, "build", "command", "configuration", "evaluate", "foreign", "records", "runs", "verbs"},
-    "__main__": {"nmt", "command", "configuration", "verbs"},
+    "compare": {"evaluate", "verbs", *ROOMS},
+    "verbs": {"config", "build", "compare", *VERBS},
+    "__main__": {"nmt", "config", "verbs"},
+    **{verb: {*ROOMS, *more, "nmt"} for verb, more in VERBS.items()},
 }
-# Whatever else lies at the top is a verb.
-VERB = {"verbs"}
 
 DOORS = {
-    **{library: {"data/streams", "files"} for library in ("gzip", "bz2", "lzma")},  # text, packed
-    "hydra": {"command"},
+    **{library: {"data/streams", "system/files"} for library in ("gzip", "bz2", "lzma")},  # text, packed
+    "hydra": {"config"},
     # whoever holds a configuration names its type
-    "omegaconf": {
-        "configuration",
-        "command",
-        "build",
-        "runs",
-        "verbs",
-        "serve/__main__",
-        "pipeline/recipe",
-        "pipeline/training",
-    },
+    "omegaconf": {"config", "build", "runs", "verbs", "serve/__main__", "train"},
     "sentencepiece": {"text", "export"},
     "datasets": {"data"},
     "huggingface_hub": {"data", "hub"},
-    "filelock": {"locks"},
-    "psutil": {"system"},
-    "yaml": {"foreign"},
+    "filelock": {"system/locks"},
+    "psutil": {"system/platform"},
+    "yaml": {"system/foreign"},
     "sacrebleu": {"evaluation"},
     "sacremoses": {"alignment"},
     "matplotlib": {"drawing", "compare"},
     "PIL": {"drawing"},
-    "fontTools": {"drawing"},
+    "fontTools": {"drawing", "text"},
     "scipy": {"compare", "data", "inspection", "serve"},
     "arabic_reshaper": {"drawing"},
     "bidi": {"drawing"},
@@ -163,7 +92,7 @@ EXTRAS = {"compare"}
 
 
 # Who may ask for the class that a choice stands for. The command line refuses to set it.
-READS_CLASSES = {"configuration", "choices", "build/parts", "command/composing"}
+READS_CLASSES = {"config/configuration", "config/choices", "config/composition", "build/parts"}
 
 
 def is_deleted(package: list[str]) -> bool:
@@ -208,7 +137,7 @@ def imports(path: Path) -> Iterator[tuple[int, str]]:
 def test_no_arrow_runs_back() -> None:
     for path in FILES:
         here = place(path)
-        allowed = {here, *EVERYWHERE, *ROOMS.get(here, TOP.get(here, VERB))}
+        allowed = {here, *EVERYWHERE, *ROOMS.get(here, TOP.get(here, set[str]()))}
         for line, name in imports(path):
             parts = name.split(".")
             if parts[0] != "nmt" or (parts[1:2] == ["export"] and not find_spec("nmt.export")):  # which can be deleted
@@ -247,8 +176,8 @@ def test_only_building_knows_the_classes_of_choices() -> None:
         file = path.relative_to(PACKAGE).with_suffix("").as_posix()
         if file not in READS_CLASSES:
             asked = {name for _, name in imports(path)}
-            assert "nmt.configuration.TARGET" not in asked, f"{path} asks for the class of a choice"
-        if file != "configuration":
+            assert "nmt.config.configuration.TARGET" not in asked, f"{path} asks for the class of a choice"
+        if file != "config/configuration":
             constants = [node.value for node in ast.walk(parsed(path)) if isinstance(node, ast.Constant)]
             assert "_target_" not in constants, path
 
@@ -280,9 +209,9 @@ HEAVY = ("datasets", "sacrebleu", "sacremoses", "matplotlib", "tensorboard", "ba
 LOADS = {
     "nmt": ("torch", "hydra", "numpy", *HEAVY),
     "nmt.api": HEAVY,
-    "nmt.command.running": ("torch", "hydra", *HEAVY),
-    "nmt.limits": ("torch", "hydra", "omegaconf", *HEAVY),
-    "nmt.advice": ("torch", "hydra", *HEAVY),
+    "nmt.config.program": ("torch", "hydra", *HEAVY),
+    "nmt.system.limits": ("torch", "hydra", "omegaconf", *HEAVY),
+    "nmt.train.advice": ("torch", "hydra", *HEAVY),
     "nmt.text": ("torch", "hydra", *HEAVY),
     "nmt.train": ("torch", *HEAVY),
     "nmt.evaluate": ("torch", *HEAVY),

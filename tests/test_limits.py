@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 import pytest
 
-from nmt.errors import SettingError, UserError
-from nmt.limits import Amount, Fraction, NotNegative, Positive, checked, one_of
+from nmt.system.errors import SettingError, UserError
+from nmt.system.limits import Amount, Fraction, NotNegative, Positive, checked, one_of
 
 
 class Part:

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.errors import UserError
 from nmt.links import GoldLinks, check_range, format_links, looks_based_on_one, parse_file, parse_links, parse_numbered
+from nmt.system.errors import UserError
 
 
 def test_pharaoh_is_written_in_order_and_read_back() -> None:

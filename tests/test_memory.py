@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt import memory, verbs
+from nmt import verbs
+from nmt.system import memory
 
 pytestmark = pytest.mark.long
 
@@ -16,7 +17,7 @@ pytestmark = pytest.mark.long
 # that what is free lies between what is not, as in a long training.
 HOLES = """
 from pathlib import Path
-from nmt.memory import give_memory_back, keep_memory
+from nmt.system.memory import give_memory_back, keep_memory
 
 def resident():
     return int(Path("/proc/self/statm").read_text().split()[1])
@@ -116,6 +117,6 @@ def test_memory_does_not_grow_with_the_number_of_shapes() -> None:
 
 
 def test_cores_are_shared_before_torch_is_loaded() -> None:
-    code = "import sys, nmt.verbs, nmt.memory; print('torch' in sys.modules)"
+    code = "import sys, nmt.verbs, nmt.system.memory; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 import nmt
-from nmt.runs import Run
+from nmt.runs.run import Run
 from tests.page_commands import PAGES, Block, Command, all_blocks, commands
 from tests.pipeline.small import call, start, write_lines
 from tests.test_pages import BRIEF, FEW, FEW_DOCUMENTS, SMALL, with_this_python

@@ -5,7 +5,7 @@ import re
 import pytest
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
-from nmt.command.composing import compose
+from nmt.config.composition import compose
 from tests.catalogue import options
 
 #: What the papers say, for each preset that is one: sizes, wiring, mechanism.

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from nmt.errors import UserError
-from nmt.files import read_whole, replacing_folder
+from nmt.system.errors import UserError
+from nmt.system.files import read_whole, replacing_folder
 
 
 class KilledError(BaseException):

@@ -14,8 +14,8 @@ from study import records, rows
 from study.questions import EQUAL_TIME, LONGER, QUESTIONS
 
 from nmt.build import parts as build
-from nmt.command.composing import compose
-from nmt.runs import settings
+from nmt.config.composition import compose
+from nmt.runs.run import settings
 from tests.compare.runs import result
 
 pytestmark = pytest.mark.long

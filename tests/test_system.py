@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from nmt import system
-from nmt.command.quoting import quote
-from nmt.errors import UserError
+from nmt.config.quotes import quote
+from nmt.system import platform as system
+from nmt.system.errors import UserError
 from tests import lacks
 from tests.pipeline.small import environment, words, write_text
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.terminal import has_colours, linked, markdown, visible
+from nmt.system.terminal import has_colours, linked, markdown, visible
 
 
 class Terminal(io.TextIOWrapper):

@@ -62,7 +62,7 @@ def test_the_wheel_holds_every_configuration_and_the_licence(wheel: Path) -> Non
 
 def test_the_installed_verbs_work_from_another_directory(installed: Path, tmp_path: Path) -> None:
     program = (
-        "import nmt; from nmt.command.composing import compose; "
+        "import nmt; from nmt.config.composition import compose; "
         "print(nmt.__file__); print(compose('train', ['encoder=lstm']).encoder._target_)"
     )
     place, target = run(tmp_path, "-c", program, PYTHONPATH=str(installed)).splitlines()

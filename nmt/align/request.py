@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from nmt.alignment.symmetrization import SYMMETRIZATIONS, symmetrize
+from nmt.build.aligner import AlignerRequest
+from nmt.build.link_scores import check_base
 from nmt.build.requests import Data
 from nmt.data.document_lines import Followed
-from nmt.errors import SettingError, UserError
-from nmt.limits import Limit
 from nmt.links import Link
-from nmt.pipeline.aligner import AlignerRequest
-from nmt.pipeline.linking import check_base
+from nmt.system.errors import SettingError, UserError
+from nmt.system.limits import Limit
 
 Share = Annotated[float, Limit(lambda value: 0 < value <= 1, "greater than 0 and at most 1")]
 

@@ -16,23 +16,23 @@ from nmt.alignment.error_rate import AlignmentScore, against_gold
 from nmt.alignment.link_files import LinksFile
 from nmt.alignment.splitters import WordSplitters
 from nmt.alignment.word_weights import SHIFTS, Weights
+from nmt.build.aligner import SALIENCY, Aligner, Evidence, SentencePairs
 from nmt.build.head_choice import Choice, choose, own_gold, own_validation
+from nmt.build.link_scores import named_languages, read_text, table
 from nmt.build.open import OpenRun, open_run, own_data, own_split
 from nmt.build.paths import check_paths, writer
 from nmt.build.requests import note_one_document
-from nmt.command.composing import compose
+from nmt.config.composition import compose
 from nmt.data.dataset import DataSource, Split, safe_name
 from nmt.data.document_lines import numbered
 from nmt.data.languages import UNNAMED
-from nmt.errors import UserError
-from nmt.files import STANDARD, write_json
 from nmt.links import GoldLinks, Link, format_links
-from nmt.pipeline.aligner import SALIENCY, Aligner, Evidence, SentencePairs
-from nmt.pipeline.linking import named_languages, read_text, table
-from nmt.terminal import print_message, printable
+from nmt.runs.versions import code_revision
+from nmt.system.errors import UserError
+from nmt.system.files import STANDARD, write_json
+from nmt.system.terminal import print_message, printable
 from nmt.text.canonical import shows_nothing
 from nmt.translation.heads import AUTO
-from nmt.versions import code_revision
 
 MEASURED = ("words", "head", "checkpoint", "max_length")  # settings that, with the threshold, identify a measurement
 FILES, VALID_FILES = "source=FILE target=FILE", "valid_source=FILE valid_target=FILE"  # in place of the run's data

@@ -4,8 +4,8 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from nmt.errors import UserError, check_parallel
 from nmt.links import GoldLinks, Link
+from nmt.system.errors import UserError, check_parallel
 
 
 class AlignmentScore(NamedTuple):

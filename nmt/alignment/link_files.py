@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from nmt.alignment.splitters import WordSplitters
 from nmt.data.lines import read_lines
-from nmt.errors import UserError
 from nmt.links import GoldLinks, check_range, is_naacl, looks_based_on_one, parse_file, parse_numbered
-from nmt.terminal import print_message
+from nmt.system.errors import UserError
+from nmt.system.terminal import print_message
 
 
 class LinksFile(NamedTuple):

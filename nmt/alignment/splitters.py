@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from sacremoses import MosesPunctNormalizer, MosesTokenizer  # type: ignore[import-untyped]
 
-from nmt.errors import UserError
+from nmt.system.errors import UserError
 from nmt.text.scripts import base_language
 
 Splitter = Callable[[str], list[str]]

@@ -2,8 +2,8 @@
 
 from collections.abc import Collection
 
-from nmt.errors import UserError
 from nmt.links import Link
+from nmt.system.errors import UserError
 
 SYMMETRIZATIONS = ("intersection", "union", "grow-diag", "grow-diag-final", "grow-diag-final-and")
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nmt.errors import UserError
+from nmt.system.errors import UserError
 from nmt.text.scripts import unspaced
 from nmt.text.spans import Span, words_of
 from nmt.translation.types import Translation

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.alignment.units import Units, source_units, target_units
-from nmt.errors import UserError
 from nmt.links import Link
+from nmt.system.errors import UserError
 from nmt.translation.heads import AUTO, Heads
 from nmt.translation.types import Translation
 

@@ -13,9 +13,9 @@ from nmt.attention.pins import PinnedSteps
 from nmt.attention.reads import Choices, Read
 from nmt.attention.scores import Score
 from nmt.attention.windows import Causal, View, Window
-from nmt.errors import SettingError
 from nmt.kernels.dot_tanh import at_least_float32
-from nmt.limits import Fraction, Positive, Weight
+from nmt.system.errors import SettingError
+from nmt.system.limits import Fraction, Positive, Weight
 
 AttentionState = tuple[Tensor, ...]
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from nmt.attention.forms import withdraw
 from nmt.kernels.dot_tanh import at_least_float32
 from nmt.kernels.energies import masked_softmax
-from nmt.limits import Amount, Limit
+from nmt.system.limits import Amount, Limit
 
 Alpha = Annotated[float, Limit(lambda value: 1 < value <= 4, "greater than 1, which is the softmax, and at most 4")]
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.attention.forms import withdraw
-from nmt.limits import Positive, Probability, Weight
+from nmt.system.limits import Positive, Probability, Weight
 
 #: The term that is the log-probability of the drawn slots, times `Hard.reward`. The loss weights it by the draw's
 #: advantage; it adds every other term as it is.

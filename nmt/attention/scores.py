@@ -16,9 +16,9 @@ from torch import Tensor, nn
 
 from nmt.attention.forms import AdditiveForm, Form, Product, withdraw
 from nmt.attention.heads import HeadLinear, by_head, multiply
-from nmt.errors import SettingError, UserError
 from nmt.kernels.dot_tanh import at_least_float32, dot_tanh
-from nmt.limits import Positive
+from nmt.system.errors import SettingError, UserError
+from nmt.system.limits import Positive
 
 
 class Score(nn.Module):

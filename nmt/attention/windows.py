@@ -16,9 +16,9 @@ from torch import Tensor, nn
 
 from nmt.attention.forms import withdraw
 from nmt.attention.heads import HeadLinear, by_head
-from nmt.errors import SettingError
 from nmt.kernels.dot_tanh import at_least_float32, dot_tanh
-from nmt.limits import NotNegative, Positive
+from nmt.system.errors import SettingError
+from nmt.system.limits import NotNegative, Positive
 
 
 class View(NamedTuple):

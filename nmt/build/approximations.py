@@ -12,9 +12,9 @@ import torch
 
 from nmt.build.open import OpenRun, TranslatorRequest, open_model, open_run, open_shortlist
 from nmt.build.parts import build_search
-from nmt.compute import Compute, has_int8
-from nmt.errors import UserError
-from nmt.runs import Run
+from nmt.runs.run import Run
+from nmt.system.compute import Compute, has_int8
+from nmt.system.errors import UserError
 from nmt.text.scripts import language_by_script
 from nmt.training.validation import in_case_of
 from nmt.translation.request import requests_of

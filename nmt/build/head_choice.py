@@ -7,13 +7,13 @@ from typing import NamedTuple
 from nmt.alignment.error_rate import against_gold
 from nmt.alignment.splitters import WordSplitters
 from nmt.alignment.word_weights import SHIFTS
+from nmt.build.aligner import Aligner, Evidence, SentencePairs
 from nmt.build.open import OpenRun, own_data, own_split
 from nmt.data.dataset import DataSource, Split
 from nmt.drawing.layout import plain_table
-from nmt.errors import UserError
 from nmt.links import GoldLinks, Link, parse_file
-from nmt.pipeline.aligner import Aligner, Evidence, SentencePairs
-from nmt.terminal import print_message
+from nmt.system.errors import UserError
+from nmt.system.terminal import print_message
 from nmt.translation.heads import AUTO, MEAN, choose_head
 
 

@@ -14,19 +14,19 @@ from omegaconf import DictConfig
 from nmt.build import parts as build
 from nmt.build.paths import pipes_of
 from nmt.build.requests import SearchRequest
-from nmt.checksums import NAME
-from nmt.command.quoting import pasteable
-from nmt.compute import Compute
-from nmt.configuration import read_yaml
+from nmt.config.configuration import read_yaml
+from nmt.config.quotes import pasteable
 from nmt.data.dataset import DataSource, Split
 from nmt.data.languages import UNNAMED
-from nmt.errors import SettingError, UserError, reading
-from nmt.limits import NotNegative, Positive, Weight, written_as
 from nmt.model import Seq2Seq
 from nmt.model.weights import load_weights
-from nmt.runs import Run, attends
+from nmt.runs.run import Run, attends
 from nmt.search import GreedySearch
-from nmt.terminal import print_message
+from nmt.system.compute import Compute
+from nmt.system.errors import SettingError, UserError, reading
+from nmt.system.integrity import NAME
+from nmt.system.limits import NotNegative, Positive, Weight, written_as
+from nmt.system.terminal import print_message
 from nmt.text.lexicon import load_lexicon
 from nmt.text.tokenizer import Tokenizer, load_tokenizer
 from nmt.translation.heads import Heads

@@ -6,8 +6,8 @@ import io
 from collections.abc import Callable
 
 from nmt.build.open import TranslatorRequest
-from nmt.processes import joined
-from nmt.signals import handling, stop_signals
+from nmt.system.processes import joined
+from nmt.system.signals import handling, stop_signals
 from nmt.translation.batches import follow
 from nmt.translation.stepping import evaluating
 from nmt.translation.translator import Translator

@@ -1,8 +1,8 @@
 """Configuration -> objects. The only file that instantiates from configuration.
 
 A yaml node names a class with `_target_` and gives its settings. This file passes the sizes and objects that follow
-from other choices. Classes come from the installed yaml files only (`nmt.choices`), so a run from a stranger cannot
-name code.
+from other choices. Classes come from the installed yaml files only (`nmt.config.choices`), so a run from a stranger
+cannot name code.
 """
 
 import contextlib
@@ -20,17 +20,17 @@ from omegaconf.errors import OmegaConfBaseException
 from torch import nn
 
 from nmt.attention import Attention, Normaliser, Read, Score, Window
-from nmt.choices import place
-from nmt.configuration import TARGET, flattened
+from nmt.config.choices import place
+from nmt.config.configuration import TARGET, flattened
 from nmt.data.dataset import DataSource
-from nmt.errors import UserError
-from nmt.limits import Fraction, Positive, checked
 from nmt.model import Decoder, Encoder, Readout, Seq2Seq, Sizes, initialise
 from nmt.model.context.mechanism import ContextMechanism
 from nmt.model.contract import AnyDecoder, DecoderParts
 from nmt.model.positions import Positions
 from nmt.search import Search
-from nmt.system import free_memory
+from nmt.system.errors import UserError
+from nmt.system.limits import Fraction, Positive, checked
+from nmt.system.platform import free_memory
 from nmt.text.tokenizer import PAD, Tokenizer
 from nmt.text.tokenizer_trainer import TokenizerTrainer
 from nmt.training.schedules import Schedule

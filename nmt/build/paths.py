@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from nmt.data.streams import missing_file, name_of
-from nmt.errors import UserError
-from nmt.files import PACKED, STANDARD, ClosedStream, full, is_regular, open_text, replace_atomically, unwritable
-from nmt.system import shell_command, shell_quoted
+from nmt.system.errors import UserError
+from nmt.system.files import PACKED, STANDARD, ClosedStream, full, is_regular, open_text, replace_atomically, unwritable
+from nmt.system.platform import shell_command, shell_quoted
 
 #: Endings of files that hold no plain text, and none that is packed as `PACKED` says.
 _OTHERS = (

@@ -3,7 +3,7 @@
     DictConfig, words of the command line -read-> Translating(translator, input, output, ...)
 
 A request is a dataclass whose fields have the names of the command's settings. Its type hints define their types and
-limits (`nmt.limits`). A field that is a dataclass takes its settings from the same configuration.
+limits (`nmt.system.limits`). A field that is a dataclass takes its settings from the same configuration.
 """
 
 import inspect
@@ -18,9 +18,9 @@ from nmt.data.dataset import Split, given_split
 from nmt.data.lines import read_parallel_lines
 from nmt.data.misalignment import doubts_about
 from nmt.data.streams import name_of
-from nmt.errors import UserError
-from nmt.limits import checked
-from nmt.terminal import print_message
+from nmt.system.errors import UserError
+from nmt.system.limits import checked
+from nmt.system.terminal import print_message
 
 Request = TypeVar("Request")
 #: The setting data= of commands that may use the data settings of a run: use them, whoever has made the run.

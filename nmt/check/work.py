@@ -5,12 +5,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from nmt.checksums import damage, known
 from nmt.drawing.layout import plain_table
-from nmt.errors import UserError, damaged
 from nmt.model.weights import lost
-from nmt.runs import Run
-from nmt.terminal import printable
+from nmt.runs.run import Run
+from nmt.system.errors import UserError, damaged
+from nmt.system.integrity import damage, known
+from nmt.system.terminal import printable
 from nmt.text.tokenizer import load_tokenizer
 from nmt.training.checkpoint import load_state
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
-from nmt.choices import is_choice, place
 from nmt.compare.significance import POWER, Noise, Runs, holm
 from nmt.compare.variance import Scorer
+from nmt.config.choices import is_choice, place
 
 _ABSENT = object()
 #: Choices whose own settings belong to their family: the radius of a window belongs to the windows.

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nmt.choices import is_choice, place
+from nmt.config.choices import is_choice, place
 
 _BARE = ("decoder", "attention/score", "attention/window", "attention/read")
 

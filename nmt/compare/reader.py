@@ -13,20 +13,20 @@ import numpy as np
 
 from nmt.compare.results import TESTED, Alignment, ForcedReference, Result, RunOnSplit, WordFacts, check_counts, counted
 from nmt.compare.variance import Statistics
-from nmt.configuration import without_classes
+from nmt.config.configuration import without_classes
 from nmt.data.dataset import Split
 from nmt.data.lines import read_lines
-from nmt.errors import UserError, damaged, reading
 from nmt.evaluation.metrics import TITLES, Metric, MetricScore, exact_share, judge
 from nmt.evaluation.references import FORCED_FILE, AttentionMap, further_references
 from nmt.evaluation.word_counts import WORDS_FILE
-from nmt.facts import MAP
-from nmt.files import read_whole, replace_atomically
-from nmt.foreign import read_json
 from nmt.links import parse_links
-from nmt.records import TEXT, portable
-from nmt.runs import Run, settings
-from nmt.terminal import print_message
+from nmt.runs.records import TEXT, portable
+from nmt.runs.run import Run, settings
+from nmt.system.errors import UserError, damaged, reading
+from nmt.system.facts import MAP
+from nmt.system.files import read_whole, replace_atomically
+from nmt.system.foreign import read_json
+from nmt.system.terminal import print_message
 from nmt.text.scripts import lengths
 
 METRICS = ("bleu", "chrf", "ter")

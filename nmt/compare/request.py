@@ -10,22 +10,22 @@ from typing import Annotated, Literal
 
 from nmt.build.paths import check_paths, is_writable, unprotect
 from nmt.build.requests import GivenText, read
-from nmt.command.composing import compose
-from nmt.command.quoting import pasteable, python, quote
 from nmt.compare import report, table_files, variants, verdict
 from nmt.compare.reader import COUNTS, outline, read_result, wanted_splits, write_counts
 from nmt.compare.results import Result
 from nmt.compare.slices import Slicing
+from nmt.config.composition import compose
+from nmt.config.quotes import pasteable, python, quote
 from nmt.data.dataset import Split, safe_name
 from nmt.data.lines import read_lines
 from nmt.data.streams import keeping_pipes
-from nmt.errors import UserError, reading
 from nmt.evaluation.metrics import tokenised_note
-from nmt.files import write_bytes, write_json, write_text
-from nmt.limits import Limit, NotNegative, Positive
-from nmt.records import check_record, record
-from nmt.runs import Run, missing_run, runs_in
-from nmt.terminal import print_message, printable
+from nmt.runs.records import check_record, record
+from nmt.runs.run import Run, missing_run, runs_in
+from nmt.system.errors import UserError, reading
+from nmt.system.files import write_bytes, write_json, write_text
+from nmt.system.limits import Limit, NotNegative, Positive
+from nmt.system.terminal import print_message, printable
 from nmt.viewer.blocks import Block, as_html, as_markdown, file_name
 from nmt.viewer.blocks import pictures as pictures_of
 

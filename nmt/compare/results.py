@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 from nmt.compare import significance
 from nmt.compare.variance import Statistics
-from nmt.errors import UserError
 from nmt.evaluation import metrics
 from nmt.evaluation.metrics import Metric
 from nmt.evaluation.references import AttentionMap
 from nmt.links import Link
+from nmt.system.errors import UserError
 
 #: TER is not tested: counting its edits anew would take minutes for the runs of a sweep.
 TESTED: tuple[Metric, ...] = ("bleu", "chrf")

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, count
 
-from nmt.terminal import visible
+from nmt.system.terminal import visible
 from nmt.viewer.blocks import Block, Heading, Table
 
 _LATEX = {

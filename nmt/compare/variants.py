@@ -17,8 +17,8 @@ from nmt.compare.results import ATTENTION, HEAD_ENTROPY, SCORERS, TESTED, Alignm
 from nmt.compare.scorers import corpus
 from nmt.compare.significance import Contrast, Runs, chrf_of, contrast_with
 from nmt.compare.variance import Statistics
-from nmt.errors import UserError, nearest
 from nmt.evaluation.metrics import Metric
+from nmt.system.errors import UserError, nearest
 
 
 class Spread(NamedTuple):

@@ -14,15 +14,15 @@ from typing import Any, NamedTuple
 from nmt.build.open import Checkpoint, OpenRun, open_for_forcing, open_run, own_data, own_split
 from nmt.build.paths import check_paths, writer
 from nmt.build.requests import Data, check_pair
-from nmt.compute import Compute
 from nmt.data.dataset import ContrastiveItem, Split, given_split
 from nmt.data.document_lines import Followed, contexts_of, numbered
 from nmt.data.lines import read_lines, read_parallel_lines
 from nmt.drawing.layout import plain_table
-from nmt.errors import UserError
-from nmt.files import STANDARD, json_text
-from nmt.limits import NotNegative, Positive
-from nmt.terminal import printable
+from nmt.system.compute import Compute
+from nmt.system.errors import UserError
+from nmt.system.files import STANDARD, json_text
+from nmt.system.limits import NotNegative, Positive
+from nmt.system.terminal import printable
 from nmt.text.canonical import shows_nothing
 from nmt.translation.translator import Translator
 

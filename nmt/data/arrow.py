@@ -13,8 +13,8 @@ from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from nmt.errors import UserError
-from nmt.files import appearing, unwritable
+from nmt.system.errors import UserError
+from nmt.system.files import appearing, unwritable
 
 _TABLE, _ABOUT = "table.arrow", "about.json"
 _DAY = 86_400.0  # in seconds

@@ -11,7 +11,7 @@ from typing import Annotated, NamedTuple
 
 from nmt.data.dataset import ContrastiveItem, DataSource, Split
 from nmt.data.lines import read_lines
-from nmt.limits import between
+from nmt.system.limits import between
 
 _SHIPPED = Path(__file__).resolve().parent / "shipped"
 

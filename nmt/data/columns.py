@@ -9,7 +9,7 @@ from typing import Final
 from nmt.data.languages import ENDINGS, UNNAMED, language_code, language_codes
 from nmt.data.text_formats import FIRST_LINES
 from nmt.data.text_tables import TextTable, kind, language_of_column, number_of, peek
-from nmt.errors import UserError, nearest
+from nmt.system.errors import UserError, nearest
 from nmt.text.scripts import script_of, script_of_language
 
 #: Columns by number, from 1, or by name; None leaves the choice to the table.

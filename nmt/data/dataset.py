@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nmt.data.stored import remembered
-from nmt.errors import UserError, nearest
+from nmt.system.errors import UserError, nearest
 
 #: Sentences that are read at a time.
 _MANY = 10_000

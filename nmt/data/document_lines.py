@@ -20,9 +20,9 @@ from nmt.data.batch import Batch, Integers
 from nmt.data.dataset import Split
 from nmt.data.lines import read_parallel_lines
 from nmt.data.stored import Stored
-from nmt.errors import UserError
-from nmt.files import PACKED
-from nmt.limits import Positive
+from nmt.system.errors import UserError
+from nmt.system.files import PACKED
+from nmt.system.limits import Positive
 from nmt.text.canonical import any_text, shows_nothing
 from nmt.text.tokenizer import EOS, PAD, Tokenizer
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from nmt.data.dataset import Split
 from nmt.data.document_lines import starts_of
 from nmt.data.stored import MANY, counted, without
-from nmt.errors import UserError
+from nmt.system.errors import UserError
 from nmt.text.canonical import canonical
 
 #: A sentence that comes this often in a large text is not held out.

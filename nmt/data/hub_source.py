@@ -18,8 +18,8 @@ from nmt.data.holdout import divide
 from nmt.data.languages import checked_languages, language_codes
 from nmt.data.stored import without
 from nmt.data.streams import missing_file
-from nmt.errors import UserError, nearest
-from nmt.limits import NotNegative, Positive
+from nmt.system.errors import UserError, nearest
+from nmt.system.limits import NotNegative, Positive
 from nmt.text.canonical import any_text
 
 #: Usual names of validation splits on the Hub.

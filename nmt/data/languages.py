@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.data.lines import read_lines
-from nmt.errors import UserError
+from nmt.system.errors import UserError
 from nmt.text.scripts import language_by_script, script_of, script_of_language
 
 #: The language codes of text whose languages nobody has named.

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import BinaryIO, Literal
 
 from nmt.data.streams import conversion, name_of, open_binary
-from nmt.errors import UserError, check_parallel
-from nmt.files import STANDARD, is_regular
+from nmt.system.errors import UserError, check_parallel
+from nmt.system.files import STANDARD, is_regular
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 

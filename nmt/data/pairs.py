@@ -15,7 +15,7 @@ import numpy.typing as npt
 from nmt.data.batch import Batch, Integers, flatten, pad
 from nmt.data.dataset import Split
 from nmt.data.stored import MANY, gathered
-from nmt.facts import MOST_LENGTH_RATIO
+from nmt.system.facts import MOST_LENGTH_RATIO
 from nmt.text.canonical import shows_nothing
 from nmt.text.lexicon import PLACES, Lexicon, learn_lexicon
 from nmt.text.tokenizer import Tokenizer, Vocabulary

@@ -12,8 +12,8 @@ from nmt.data.misalignment import doubts_about
 from nmt.data.stored import StoredLines, counted, parallel_text_lines, text_lines, without
 from nmt.data.text_formats import FIRST_LINES
 from nmt.data.text_tables import TextTable, are_names, names_columns, read_table, refuse_format
-from nmt.errors import UserError, check_parallel
 from nmt.links import check_range, format_links, is_naacl, parse_file
+from nmt.system.errors import UserError, check_parallel
 from nmt.text.canonical import any_text, shows_nothing
 
 #: Lines of a large file that are checked at a time.

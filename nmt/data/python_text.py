@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Set
 
-from nmt.errors import UserError
+from nmt.system.errors import UserError
 
 
 def texts(values: object, name: str) -> list[str]:

@@ -16,9 +16,9 @@ from nmt.data.languages import UNNAMED, checked_languages, language_codes
 from nmt.data.parallel import ParallelLines, read_files, with_links
 from nmt.data.stored import counted, without
 from nmt.data.streams import name_of
-from nmt.errors import UserError, nearest
-from nmt.files import PACKED
-from nmt.limits import NotNegative, Positive
+from nmt.system.errors import UserError, nearest
+from nmt.system.files import PACKED
+from nmt.system.limits import NotNegative, Positive
 from nmt.text.canonical import shows_nothing
 
 

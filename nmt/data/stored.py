@@ -21,8 +21,8 @@ import numpy.typing as npt
 
 from nmt.data.lines import check_once, line_blocks, split_lines
 from nmt.data.streams import name_of, open_binary
-from nmt.errors import check_parallel
-from nmt.files import is_regular, unwritable, write_text
+from nmt.system.errors import check_parallel
+from nmt.system.files import is_regular, unwritable, write_text
 
 #: Bytes of a file, packed or not, whose lines are not held in memory.
 LARGE: int = 16 << 20

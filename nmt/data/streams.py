@@ -21,10 +21,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
-from nmt.errors import UserError, nearest
-from nmt.files import PACKED, STANDARD, is_regular
-from nmt.system import END_OF_INPUT, shell_quoted
-from nmt.terminal import print_message
+from nmt.system.errors import UserError, nearest
+from nmt.system.files import PACKED, STANDARD, is_regular
+from nmt.system.platform import END_OF_INPUT, shell_quoted
+from nmt.system.terminal import print_message
 
 _BLOCK = 1 << 16
 #: Seconds without text after which the user hears what is waited for.

@@ -12,7 +12,7 @@ from nmt.data.languages import language_code
 from nmt.data.lines import open_lines
 from nmt.data.stored import StoredLines, in_blocks, stored_lines, text_lines, without
 from nmt.data.text_formats import FIRST_LINES, format_of
-from nmt.errors import UserError
+from nmt.system.errors import UserError
 
 #: A quoted cell with a quote in it, which is doubled there.
 _QUOTED: Final = re.compile(r'(?:(?<=\t)|^)"(?:[^"\t]|"")*""(?:[^"\t]|"")*"(?=\t|$)')

@@ -7,8 +7,8 @@ import shutil
 from pathlib import Path
 
 from nmt.data.dataset import Split
-from nmt.errors import UserError
-from nmt.files import appearing
+from nmt.system.errors import UserError
+from nmt.system.files import appearing
 from nmt.text.tokenizer import Tokenizer, load_tokenizer
 from nmt.text.tokenizer_trainer import TokenizerTrainer
 

@@ -20,7 +20,7 @@ from nmt.drawing.matrix import matrix, note
 from nmt.drawing.page import Caption, lay_out
 from nmt.drawing.panels import draw_panels
 from nmt.drawing.style import DPI, GREY, LINE, ruler, save
-from nmt.errors import UserError
+from nmt.system.errors import UserError
 from nmt.translation.heads import AUTO, Heads
 from nmt.translation.types import Translation
 

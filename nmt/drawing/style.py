@@ -23,7 +23,7 @@ from PIL import Image
 
 from nmt.drawing import fonts
 from nmt.drawing.layout import shorten
-from nmt.files import replace_atomically
+from nmt.system.files import replace_atomically
 
 DPI = 130
 GREY, LINE, GRID = "#5a5a5a", "#b4b8be", "#dcdfe4"

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from nmt.data.dataset import Split
 from nmt.evaluation.references import FORCED_FILE, forced_rows
 from nmt.evaluation.word_counts import WORDS_FILE, count, split_words, without_spaces
-from nmt.files import write_pieces, write_text
+from nmt.system.files import write_pieces, write_text
 from nmt.text.tokenizer import Vocabulary
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation

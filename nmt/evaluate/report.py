@@ -9,9 +9,9 @@ from nmt.alignment.word_weights import SHIFTS, piece_weights
 from nmt.drawing.length_plot import FEW
 from nmt.evaluation.metrics import LOWER, TITLES, columns
 from nmt.evaluation.split import MOST_ROWS, HeatmapSettings, SplitResult
-from nmt.files import write_text
 from nmt.inspection.details import DETAILS, described_search, translate
 from nmt.inspection.document import Details, Style, document
+from nmt.system.files import write_text
 from nmt.translation.heads import AUTO, Heads
 from nmt.translation.request import Request
 from nmt.translation.translator import Translator

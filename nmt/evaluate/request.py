@@ -8,7 +8,7 @@ from typing import Any, Literal
 from nmt.build.open import TranslatorRequest
 from nmt.build.requests import GivenText
 from nmt.data.document_lines import Followed
-from nmt.errors import UserError
+from nmt.system.errors import UserError
 from nmt.translation.types import View
 
 

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
+from nmt.build.aligner import Aligner
 from nmt.build.head_choice import choose, own_validation
 from nmt.build.heatmaps import linked_head, pictured_head, view_of
+from nmt.build.link_scores import named_languages
 from nmt.build.open import OpenRun, TranslatorRequest, own_data, own_split
 from nmt.build.parallel import shared
 from nmt.build.paths import check_paths, check_replaceable, unprotect
@@ -17,7 +19,6 @@ from nmt.build.requests import GivenText, note_one_document
 from nmt.data.dataset import DataSource, Split
 from nmt.data.document_lines import contexts_of, numbered
 from nmt.data.stored import Spilled
-from nmt.errors import UserError
 from nmt.evaluate.analyses import AnalysedSplit, write_analyses
 from nmt.evaluate.report import REPORT, ReportedSplit, write_report
 from nmt.evaluate.request import Evaluating
@@ -26,12 +27,12 @@ from nmt.evaluation.references import FORCED_FILE, attention_maps, entropy, entr
 from nmt.evaluation.split import FILES as FILES_OF_SPLIT
 from nmt.evaluation.split import Gold, HeatmapSettings, SplitResult, evaluate_split, summary
 from nmt.evaluation.word_counts import WORDS_FILE
-from nmt.files import replacing_folder
-from nmt.foreign import inside
-from nmt.locks import EVALUATION, locked
-from nmt.pipeline.aligner import Aligner
-from nmt.pipeline.linking import named_languages
-from nmt.terminal import print_message, printable
+from nmt.runs.versions import code_revision
+from nmt.system.errors import UserError
+from nmt.system.files import replacing_folder
+from nmt.system.foreign import inside
+from nmt.system.locks import EVALUATION, locked
+from nmt.system.terminal import print_message, printable
 from nmt.text.canonical import shows_nothing
 from nmt.text.scripts import language_by_script
 from nmt.translation.heads import AUTO
@@ -39,7 +40,6 @@ from nmt.translation.notes import NoteCounter
 from nmt.translation.request import requests_of
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation
-from nmt.versions import code_revision
 
 FILES = "source=FILE reference=FILE"  # in place of the run's own data
 TER_CHARACTERS = 10_000  # the longest reference without a warning

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nmt.drawing.layout import plain_table
-from nmt.errors import UserError, check_parallel
 from nmt.evaluation.metrics import TITLES, Metric, corpus_score
+from nmt.system.errors import UserError, check_parallel
 from nmt.text.scripts import lengths
 
 

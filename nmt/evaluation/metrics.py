@@ -20,7 +20,7 @@ from sacrebleu.metrics.ter import TER
 
 from nmt.alignment.splitters import moses
 from nmt.drawing.layout import plain_table
-from nmt.errors import UserError, check_parallel
+from nmt.system.errors import UserError, check_parallel
 from nmt.text.canonical import canonical
 from nmt.text.scripts import LANGUAGES, base_language, script_of_language
 

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 from nmt.alignment.baselines import baselines
 from nmt.alignment.error_rate import AlignmentScore, against_gold, as_row
 from nmt.alignment.word_weights import SHIFTS, Head, links
-from nmt.errors import UserError
 from nmt.evaluation import length_bins, metrics
 from nmt.evaluation.references import AttentionMap, reference_file
 from nmt.evaluation.sentence_measures import rows as sentence_rows
 from nmt.evaluation.sentence_measures import whole_words
-from nmt.files import write_json, write_pieces, write_text
 from nmt.links import Link, format_links, parse_file
+from nmt.system.errors import UserError
+from nmt.system.files import write_json, write_pieces, write_text
 from nmt.text.scripts import unspaced
 from nmt.translation.heads import AUTO
 from nmt.translation.types import Translation

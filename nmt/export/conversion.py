@@ -12,17 +12,17 @@ from typing import Any, Literal
 from nmt import __version__
 from nmt.build.open import Checkpoint, open_model, open_run
 from nmt.build.paths import check_paths
-from nmt.compute import CPU
-from nmt.errors import UserError
 from nmt.export.ctranslate2_model import CTRANSLATE2
 from nmt.export.difference import largest_difference
 from nmt.export.format import ExportFormat
 from nmt.export.onnx_model import ONNX
-from nmt.files import appearing, unwritable, write_text
 from nmt.model import Seq2Seq
-from nmt.runs import Run
-from nmt.system import shell_quoted
-from nmt.terminal import print_message
+from nmt.runs.run import Run
+from nmt.system.compute import CPU
+from nmt.system.errors import UserError
+from nmt.system.files import appearing, unwritable, write_text
+from nmt.system.platform import shell_quoted
+from nmt.system.terminal import print_message
 from nmt.text.canonical import SHOWN, UNSEEN
 from nmt.text.tokenizer import BOS, EOS, Tokenizer
 from nmt.translation.translator import EXTRA_LENGTH, LENGTH_RATIO

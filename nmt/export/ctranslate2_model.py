@@ -15,7 +15,6 @@ from torch import Tensor, nn
 from nmt.attention import Attention
 from nmt.attention.windows import Relative
 from nmt.data.batch import Batch
-from nmt.errors import UserError
 from nmt.export.format import ExportFormat, Floats, Refusal, array
 from nmt.export.formulas import unsupported
 from nmt.model import Seq2Seq
@@ -23,6 +22,7 @@ from nmt.model.positions import RelativePositions
 from nmt.model.transformer.decoder import TransformerDecoder
 from nmt.model.transformer.encoder import TransformerEncoder
 from nmt.model.transformer.layer import DecoderLayer
+from nmt.system.errors import UserError
 from nmt.text.tokenizer import BOS, EOS, UNK, Tokenizer
 
 #: Rows of the exported table of positions. CTranslate2 cannot translate beyond.

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence, Set
 from typing import Final, Literal, get_args
 
-from nmt.errors import UserError
 from nmt.inspection.document import Beam, Details, Json, Style, document
 from nmt.inspection.search_tree import BeamRecord
 from nmt.inspection.steps import context_of, inspect, tokens_of
+from nmt.system.errors import UserError
 from nmt.text.canonical import shows_nothing
 from nmt.translation.request import Request
 from nmt.translation.translator import Translator

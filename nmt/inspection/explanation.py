@@ -23,10 +23,10 @@ from nmt.alignment.units import source_units, target_units, word_number
 from nmt.alignment.word_weights import word_weights
 from nmt.data.batch import make_batch
 from nmt.data.document_lines import context_tensor
-from nmt.errors import UserError
 from nmt.inspection.details import documented
 from nmt.inspection.document import DIGITS, Json, Style
 from nmt.inspection.steps import ForcedSource, context_of, piece_log_probs, tokens_of
+from nmt.system.errors import UserError
 from nmt.text.canonical import shows_nothing
 from nmt.text.tokenizer import EOS
 from nmt.translation.forcing import saliency

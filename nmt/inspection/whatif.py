@@ -7,10 +7,10 @@ from typing import NamedTuple
 import torch
 
 from nmt.attention import Pins
-from nmt.errors import UserError
 from nmt.inspection.details import Detail, documented, forced_characters
 from nmt.inspection.document import Json, Style, number
 from nmt.inspection.steps import ForcedSource, Inspected, context_of, inspect, last_step, tokens_of
+from nmt.system.errors import UserError
 from nmt.text.canonical import shows_nothing
 from nmt.translation.contexts import encoded
 from nmt.translation.request import Request

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from nmt.attention import Attended, Attention, AttentionState, Memory
-from nmt.errors import UserError
 from nmt.model.contract import Decoded, Decoder, Encoded, Selectable, Words, head_names, stack_steps
+from nmt.system.errors import UserError
 
 
 class LayeredMemory(NamedTuple):

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from nmt.attention import Window
 from nmt.attention.windows import Relative
-from nmt.limits import Positive
+from nmt.system.limits import Positive
 
 
 def sinusoids(positions: Tensor, size: int) -> Tensor:

@@ -9,11 +9,11 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from nmt.attention import PinnedSteps, Pins
-from nmt.errors import UserError
 from nmt.kernels.dropout import Dropout
 from nmt.kernels.sizes import round_up
 from nmt.model.context.mechanism import Before, ContextMechanism
 from nmt.model.contract import AnyDecoder, Decoded, Encoded, Encoder, Mixture, Selectable, Words, stack_steps
+from nmt.system.errors import UserError
 
 #: The most logits of a mixture that are held at a time: 64 MiB in float32.
 MIXED_LOGITS = 2**24
@@ -189,8 +189,8 @@ class Seq2Seq(nn.Module):
     ) -> Stepped:
         """One step for search: the previous tokens [N] -> log-probabilities [N, V] in float32.
 
-        With `output`, rows of the output layer, they are of these pieces alone. Of a mixture they are those of the whole,
-        as in training, or of its `searched_parts` largest shares.
+        With `output`, rows of the output layer, they are of these pieces alone. Of a mixture they are those of the
+        whole, as in training, or of its `searched_parts` largest shares.
         """
         decoded, state = self.decoder.step(self.words(tokens), state, memory, weights=weights)
         if decoded.mixture is None:

@@ -13,9 +13,9 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
-from nmt.checksums import check, damage, replacing
-from nmt.errors import UserError, damaged
 from nmt.model.seq2seq import Seq2Seq
+from nmt.system.errors import UserError, damaged
+from nmt.system.integrity import check, damage, replacing
 
 _IDENTITY = "nmt"  # in the metadata of the file
 

@@ -10,13 +10,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nmt.errors import SettingError
 from nmt.kernels.sizes import round_up
 from nmt.kernels.topk import largest
-from nmt.limits import Positive, Weight
 from nmt.search.core import Forbidding, Hypothesis, Limits, Penalties, Search, SearchState, Step
-from nmt.search.merging import Merging
 from nmt.search.prefixes import PrefixStates
+from nmt.search.texts import Merging
+from nmt.system.errors import SettingError
+from nmt.system.limits import Positive, Weight
 
 
 class _Finished(NamedTuple):

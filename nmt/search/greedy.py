@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from nmt.limits import Limit, NotNegative, Positive
 from nmt.search.core import Forbidding, Hypothesis, Limits, Search, SearchState, Step
 from nmt.search.prefixes import PrefixStates
+from nmt.system.limits import Limit, NotNegative, Positive
 
 Temperature = Annotated[float, Limit(lambda value: value > 0, "greater than 0; search=greedy is its limit")]
 

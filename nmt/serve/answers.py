@@ -10,9 +10,9 @@ from typing import Any
 
 from starlette.requests import Request
 
-from nmt.errors import UserError
 from nmt.serve.problems import ProblemError, of_user
 from nmt.serve.rows import Measured, Row, RowQueue
+from nmt.system.errors import UserError
 
 
 class Answers:

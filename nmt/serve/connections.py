@@ -21,8 +21,8 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from nmt.errors import UserError
-from nmt.signals import handling, stop_signals
+from nmt.system.errors import UserError
+from nmt.system.signals import handling, stop_signals
 
 #: Seconds that requests at hand have after SIGTERM.
 DRAIN = 60

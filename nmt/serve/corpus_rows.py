@@ -8,14 +8,14 @@ import numpy as np
 from fastapi import FastAPI, Query
 from starlette.responses import JSONResponse, Response
 
-from nmt.errors import UserError
 from nmt.evaluation.metrics import sentence_chrf
-from nmt.facts import MAP
-from nmt.files import read_whole
-from nmt.foreign import inside, read_text_of
-from nmt.runs import Run
+from nmt.runs.run import Run
 from nmt.serve.pool import ModelPool, Served
 from nmt.serve.problems import ProblemError
+from nmt.system.errors import UserError
+from nmt.system.facts import MAP
+from nmt.system.files import read_whole
+from nmt.system.foreign import inside, read_text_of
 from nmt.text.canonical import shows_nothing
 
 Json = dict[str, Any]

@@ -9,11 +9,11 @@ import re
 from itertools import islice
 from typing import Any
 
+from nmt.build.link_scores import named_languages
 from nmt.data.languages import UNNAMED, english_name, sample
-from nmt.errors import UserError
-from nmt.foreign import inside
-from nmt.pipeline.linking import named_languages
-from nmt.runs import EXAMPLE_FOLLOWS, Run
+from nmt.runs.run import EXAMPLE_FOLLOWS, Run
+from nmt.system.errors import UserError
+from nmt.system.foreign import inside
 from nmt.translation.translator import Translator
 
 _LINES = 50  # of an evaluation, to choose from

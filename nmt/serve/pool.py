@@ -11,7 +11,7 @@ from starlette.requests import Request
 
 from nmt.data.document_lines import Follower
 from nmt.inspection.whatif import Edits
-from nmt.runs import Run
+from nmt.runs.run import Run
 from nmt.search import Penalties
 from nmt.serve.answers import Answers
 from nmt.serve.engine import Engine, Key, SearchSettings, Work

@@ -8,7 +8,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
-from nmt.errors import UserError
+from nmt.system.errors import UserError
 
 TITLES = {
     400: "Bad request",

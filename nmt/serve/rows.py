@@ -14,9 +14,9 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from nmt.errors import UserError
-from nmt.memory import give_memory_back
 from nmt.serve.problems import ProblemError, too_long
+from nmt.system.errors import UserError
+from nmt.system.memory import give_memory_back
 
 #: How fast a model is taken to be before it has been measured, in pieces per second.
 FIRST_SPEED = 500.0

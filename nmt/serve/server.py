@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from nmt.build.open import TranslatorRequest
-from nmt.errors import UserError
-from nmt.limits import Amount, Positive, between
-from nmt.runs import Run
+from nmt.runs.run import Run
 from nmt.serve.description import describe
-from nmt.terminal import print_message
+from nmt.system.errors import UserError
+from nmt.system.limits import Amount, Positive, between
+from nmt.system.terminal import print_message
 
 if TYPE_CHECKING:
     from nmt.serve.pool import Served

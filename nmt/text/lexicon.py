@@ -12,8 +12,8 @@ import numpy.typing as npt
 import safetensors
 import safetensors.numpy
 
-from nmt.checksums import check, replacing
-from nmt.errors import UserError
+from nmt.system.errors import UserError
+from nmt.system.integrity import check, replacing
 
 Ids = npt.NDArray[np.int32]
 #: Maximum number of pairs of a source and a target piece to learn from: some 20,000 to 30,000 captions.

@@ -17,11 +17,11 @@ import numpy as np
 import numpy.typing as npt
 import sentencepiece
 
-from nmt.checksums import check
-from nmt.errors import UserError
-from nmt.files import write_bytes
+from nmt.system.errors import UserError
+from nmt.system.files import write_bytes
+from nmt.system.integrity import check
 from nmt.text.canonical import canonical, in_original
-from nmt.text.sampling import MergeSampler, Sampler, Spelling, UnigramSampler
+from nmt.text.regularisation import MergeSampler, Sampler, Spelling, UnigramSampler
 from nmt.text.spans import Span, blanks, words_of
 
 #: The first four ids of every vocabulary.

@@ -14,8 +14,8 @@ from typing import Annotated, Any
 
 import sentencepiece
 
-from nmt.errors import SettingError, UserError
-from nmt.limits import between, one_of
+from nmt.system.errors import SettingError, UserError
+from nmt.system.limits import between, one_of
 from nmt.text.canonical import canonical, shows_nothing
 from nmt.text.scripts import lengths
 from nmt.text.tokenizer import (

@@ -5,9 +5,9 @@ import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from nmt.errors import UserError
-from nmt.files import full
-from nmt.terminal import markdown
+from nmt.system.errors import UserError
+from nmt.system.files import full
+from nmt.system.terminal import markdown
 from nmt.translation.heads import ALL, AUTO, Heads
 from nmt.translation.types import Translation, Views
 

@@ -14,11 +14,11 @@ import torch
 from torch import Tensor, nn
 
 from nmt.attention import Read
-from nmt.compute import Compute
 from nmt.data.batch import Batch
 from nmt.kernels.sizes import ceiling
 from nmt.model import Seq2Seq
-from nmt.processes import Processes
+from nmt.system.compute import Compute
+from nmt.system.processes import Processes
 from nmt.text.tokenizer import EOS
 from nmt.training.gradient_step import GradientStep
 from nmt.training.graphs import Graphs, send

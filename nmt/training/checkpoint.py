@@ -12,12 +12,12 @@ from typing import Any
 
 import torch
 
-from nmt.checksums import damage, keep, replacing
-from nmt.errors import UserError, is_memory_full
-from nmt.facts import STATE as FACTS
-from nmt.facts import fault
 from nmt.model import Seq2Seq
 from nmt.model.weights import not_finite, save_weights, strange
+from nmt.system.errors import UserError, is_memory_full
+from nmt.system.facts import STATE as FACTS
+from nmt.system.facts import fault
+from nmt.system.integrity import damage, keep, replacing
 from nmt.training.learner import Learner
 
 STATE, EARLIER_STATE = "trainer.pt", "trainer-before.pt"  # of the last save, and of the one before

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol, Self
 
-from nmt.progress import Progress, clock
+from nmt.system.progress import Progress, clock
 from nmt.training.board import Board
 from nmt.training.budget import Spent
 from nmt.training.learner import Update

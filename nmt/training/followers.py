@@ -4,9 +4,9 @@ from typing import Any, NamedTuple
 
 from nmt.data.batch import Batch
 from nmt.data.token_batches import TokenBatches
-from nmt.memory import give_memory_back
-from nmt.processes import Processes
-from nmt.signals import handling, stop_signals
+from nmt.system.memory import give_memory_back
+from nmt.system.processes import Processes
+from nmt.system.signals import handling, stop_signals
 from nmt.training.learner import Learner
 
 #: Steps between returns of free memory to the system: about every half minute, for some tenths of a second.

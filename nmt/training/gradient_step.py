@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from nmt.model import Seq2Seq
-from nmt.training.averaging import Averaging
 from nmt.training.graphs import send
+from nmt.training.weight_average import Averaging
 
 
 class GradientStep:

@@ -10,17 +10,17 @@ import torch
 from torch import Tensor
 
 from nmt.attention import Read
-from nmt.compute import Compute
 from nmt.data.batch import Batch
 from nmt.model import Seq2Seq
-from nmt.processes import ALONE, Processes
-from nmt.training.averaging import Averaging
+from nmt.system.compute import Compute
+from nmt.system.processes import ALONE, Processes
 from nmt.training.captured import FixedUpdates, reason_against, wanted
 from nmt.training.gradient_step import GradientStep
 from nmt.training.graphs import Graphs
 from nmt.training.loss import batch_loss
 from nmt.training.schedules import Schedule
 from nmt.training.settings import TrainerSettings
+from nmt.training.weight_average import Averaging
 
 
 class Update(NamedTuple):

@@ -15,12 +15,12 @@ import torch
 from nmt.data.batch import Batch
 from nmt.data.prefetch import ahead
 from nmt.data.token_batches import TokenBatches
-from nmt.errors import UserError
-from nmt.memory import give_memory_back
 from nmt.model.transformer.weighted import branch_weights
-from nmt.processes import LostProcessError
-from nmt.progress import clock
-from nmt.signals import handling, stop_signals
+from nmt.system.errors import UserError
+from nmt.system.memory import give_memory_back
+from nmt.system.processes import LostProcessError
+from nmt.system.progress import clock
+from nmt.system.signals import handling, stop_signals
 from nmt.training.budget import Spent
 from nmt.training.checkpoint import Checkpoint, Counters
 from nmt.training.display import Display, Records

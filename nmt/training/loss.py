@@ -12,7 +12,7 @@ from nmt.kernels.cross_entropy import smoothed_cross_entropy
 from nmt.kernels.r_drop import r_drop_loss
 from nmt.model import Seq2Seq, real_steps
 from nmt.model.contract import Decoded
-from nmt.training.guiding import guided_alignment, guided_heads
+from nmt.training.guidance import guided_alignment, guided_heads
 
 
 class Loss(NamedTuple):

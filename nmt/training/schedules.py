@@ -5,7 +5,7 @@
 
 import math
 
-from nmt.limits import NotNegative, Probability
+from nmt.system.limits import NotNegative, Probability
 
 
 class Schedule:

@@ -3,14 +3,14 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from nmt.errors import UserError
-from nmt.limits import Amount, Fraction, NotNegative, Positive, Probability, Weight
+from nmt.system.errors import UserError
+from nmt.system.limits import Amount, Fraction, NotNegative, Positive, Probability, Weight
 from nmt.training.budget import Budget
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainerSettings:
-    """The settings of the training loop. The yaml file explains each; `nmt.limits` checks them by their type hints.
+    """The settings of the training loop. The yaml file explains each; their type hints are checked by `nmt.system.limits`.
 
     Raises:
         UserError: there is no budget.

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import torch
 
-from nmt.compute import Compute
 from nmt.data.token_batches import TokenBatches
 from nmt.model import Seq2Seq
 from nmt.search import GreedySearch
+from nmt.system.compute import Compute
 from nmt.text.scripts import language_by_script
 from nmt.text.tokenizer import Tokenizer, Vocabulary
 from nmt.training.loss import batch_loss

@@ -14,9 +14,9 @@ from typing import Self
 
 from nmt.data.lines import LineDecoder, count_lines
 from nmt.data.streams import greet
-from nmt.progress import Progress, clock
 from nmt.search import SearchState, Step
-from nmt.terminal import print_message
+from nmt.system.progress import Progress, clock
+from nmt.system.terminal import print_message
 from nmt.translation.translator import Watch
 
 QUIET_SECONDS = 2  # a quick command shows nothing

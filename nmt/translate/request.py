@@ -10,9 +10,9 @@ from nmt.build.open import TranslatorRequest
 from nmt.build.paths import is_replaceable
 from nmt.data.document_lines import Followed
 from nmt.data.lines import Invalid
-from nmt.errors import UserError
-from nmt.files import STANDARD
-from nmt.pipeline.partial import Resume
+from nmt.system.errors import UserError
+from nmt.system.files import STANDARD
+from nmt.translate.partial import Resume
 from nmt.translation.types import View
 
 

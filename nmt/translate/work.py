@@ -17,14 +17,14 @@ from nmt.data.document_lines import Follower
 from nmt.data.habits import LineWatch
 from nmt.data.lines import LineDecoder, open_lines
 from nmt.data.streams import name_of
-from nmt.errors import UserError
-from nmt.files import STANDARD, is_regular
-from nmt.locks import OUTPUT, locked
-from nmt.pipeline.partial import PartialFiles, partial_files
-from nmt.terminal import print_message, visible
+from nmt.system.errors import UserError
+from nmt.system.files import STANDARD, is_regular
+from nmt.system.locks import OUTPUT, locked
+from nmt.system.terminal import print_message, visible
 from nmt.text.canonical import shows_nothing
 from nmt.translate.lines import LineProgress, arriving, full, typed
 from nmt.translate.output import Format, Line, Write, documents, links_below, links_of_words, pictures, records
+from nmt.translate.partial import PartialFiles, partial_files
 from nmt.translate.request import Translating
 from nmt.translation.heads import AUTO, MEAN, choose_head, names_all
 from nmt.translation.request import Request

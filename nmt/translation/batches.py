@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
-from nmt.processes import Processes
 from nmt.search import Hypothesis
+from nmt.system.processes import Processes
 
 REPORT_SECONDS = 30  # between progress reports on lines in parts
 #: From a batch of parts of sentences to the n-best list of each.

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from nmt.errors import UserError
+from nmt.system.errors import UserError
 from nmt.text.spans import Span
 from nmt.text.tokenizer import EOS, SPECIAL_PIECES, Tokenizer
 from nmt.translation.types import ContextSentence, Translation

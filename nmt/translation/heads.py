@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from nmt.errors import UserError
+from nmt.system.errors import UserError
 
 MEAN, AUTO, ALL = "mean", "auto", "all"
 #: Why a selection was chosen: it was set, validation links chose it, or it is the default.

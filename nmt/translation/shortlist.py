@@ -11,9 +11,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from nmt.errors import UserError
 from nmt.model.seq2seq import Output
 from nmt.search import Hypothesis, Limits, Prefix
+from nmt.system.errors import UserError
 from nmt.text.lexicon import TRANSLATIONS, Lexicon
 from nmt.text.tokenizer import EOS, PAD
 

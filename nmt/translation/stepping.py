@@ -9,11 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from nmt.attention import Pins
-from nmt.compute import CPU, Compute
 from nmt.model import Seq2Seq
 from nmt.model.contract import Selectable
 from nmt.model.seq2seq import Output
 from nmt.search import SearchState
+from nmt.system.compute import CPU, Compute
 from nmt.translation.int8 import Int8Linear
 from nmt.translation.shortlist import Candidates
 

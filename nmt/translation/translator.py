@@ -9,13 +9,13 @@ from itertools import chain, islice, pairwise
 import torch
 
 from nmt.attention import Pins, Slots, pins_of
-from nmt.compute import CPU, Compute
 from nmt.data.batch import Batch, make_batch
 from nmt.data.document_lines import context_tensor
-from nmt.errors import UserError
 from nmt.model import Seq2Seq
-from nmt.processes import ALONE, Processes
 from nmt.search import Hypothesis, Limits, Prefix, Search, SearchState, Step
+from nmt.system.compute import CPU, Compute
+from nmt.system.errors import UserError
+from nmt.system.processes import ALONE, Processes
 from nmt.text.canonical import shows_nothing
 from nmt.text.spans import Span, words_of
 from nmt.text.tokenizer import BOS, EOS, SPECIAL_PIECES, Tokenizer

@@ -7,10 +7,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from nmt.compute import Compute
 from nmt.data.batch import make_batch
 from nmt.data.document_lines import context_tensor
 from nmt.model import Seq2Seq
+from nmt.system.compute import Compute
 from nmt.text.tokenizer import BOS, EOS, SPECIAL_PIECES, Tokenizer
 from nmt.translation import forcing
 from nmt.translation.contexts import weights_of_context, with_context

@@ -9,7 +9,7 @@ import html
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from nmt.terminal import markdown, printable
+from nmt.system.terminal import markdown, printable
 from nmt.viewer import embed
 
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
-from nmt.terminal import printable
+from nmt.system.terminal import printable
 
 _IMPORT = re.compile(r'^import \{([^}]*)\} from "\./([\w.]+)";\n', re.MULTILINE)
 #: Written by their numbers in JSON, with the same meaning.

@@ -10,7 +10,7 @@ from pathlib import Path
 from attacking.victim import Result, said, victim
 from nmt.compare.reader import read_result
 from nmt.evaluation.metrics import sentence_chrf
-from nmt.runs import Run
+from nmt.runs.run import Run
 
 #: Evaluations whose translations differ.
 WAYS = (("checkpoint=best",), ("checkpoint=last", "search.beam_size=1"), ("checkpoint=best", "search=greedy"))

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from attacking.victim import Result, Said, copy_of, said, victim
-from nmt.errors import UserError
 from nmt.hub import HubTranslator
-from nmt.runs import Run
+from nmt.runs.run import Run
+from nmt.system.errors import UserError
 
 #: JSON values of every type, at and beyond limits.
 VALUES = (

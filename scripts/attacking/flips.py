@@ -5,7 +5,7 @@ import random
 from pathlib import Path
 
 from attacking.victim import Result, Said, copy_of, said, victim
-from nmt.errors import UserError
+from nmt.system.errors import UserError
 
 #: Files that only a resumed training reads.
 STATES = ("trainer.pt", "trainer-before.pt", "last.safetensors", "history.jsonl", "overrides.json")

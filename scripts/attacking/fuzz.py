@@ -10,7 +10,7 @@ from pathlib import Path
 from attacking.victim import Result, copy_of, said, victim
 from nmt import api
 from nmt.data.sources import UserFiles
-from nmt.errors import UserError
+from nmt.system.errors import UserError
 
 #: Pieces of lines: text, spaces, marks that combine or turn the direction, controls, long words.
 PIECES = (

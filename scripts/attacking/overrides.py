@@ -8,8 +8,8 @@ from typing import Any, cast
 from omegaconf import OmegaConf
 
 from attacking.victim import Result, said
-from nmt.command.composing import compose
-from nmt.configuration import config_folder, flattened, groups_of
+from nmt.config.composition import compose
+from nmt.config.configuration import config_folder, flattened, groups_of
 
 #: Values of all kinds: numbers at and beyond limits, what is empty, other types, syntax of Hydra, paths, controls.
 VALUES = (

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from nmt.errors import UserError, nearest
+from nmt.system.errors import UserError, nearest
 
 
 class Parser(argparse.ArgumentParser):

@@ -14,8 +14,8 @@ from nmt.data.builtin import BuiltIn
 from nmt.data.dataset import DataSource, Split
 from nmt.data.pairs import EncodedPairs, Ragged, encode_in_memory
 from nmt.data.sources import Multi30k
-from nmt.errors import UserError
-from nmt.files import write_text
+from nmt.system.errors import UserError
+from nmt.system.files import write_text
 from nmt.text.tokenizer import Tokenizer
 from nmt.text.tokenizer_trainer import TokenizerTrainer
 

@@ -16,8 +16,8 @@ from types import TracebackType
 from typing import Self
 
 from benchmarking.settings import Json
-from nmt.errors import UserError
-from nmt.system import peak_memory
+from nmt.system.errors import UserError
+from nmt.system.platform import peak_memory
 
 _LOADED_ONCE = ["torch", "numpy", "hydra", "omegaconf", "safetensors.torch", "sentencepiece", "tqdm", "nmt.build.parts"]
 

@@ -10,14 +10,14 @@ from benchmarking import corpus
 from benchmarking.clocks import Enough
 from benchmarking.settings import Json, Place, Sizes, Wiring, overrides
 from nmt.build import parts as build
-from nmt.command.composing import compose
-from nmt.compute import Compute
+from nmt.config.composition import compose
 from nmt.data.pairs import length_ratio, lexicon_of
 from nmt.data.token_batches import TokenBatches
-from nmt.limits import checked
 from nmt.model import Seq2Seq
-from nmt.runs import Run
+from nmt.runs.run import Run
 from nmt.search import Search
+from nmt.system.compute import Compute
+from nmt.system.limits import checked
 from nmt.text.tokenizer import load_tokenizer
 from nmt.training.learner import Learner
 from nmt.training.loop import TrainingLoop

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarking.settings import HEADS, Json, Sizes
-from nmt.files import write_text
+from nmt.system.files import write_text
 
 #: The most pieces that a peer may say for a sentence.
 LONGEST_OUTPUT = 80

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarking.settings import TORCH_TRANSFORMER, TRANSFORMER, WIRINGS, Json
-from nmt.files import write_text
+from nmt.system.files import write_text
 
 #: Translations that are longer than others by more than this are not the same work.
 ALIKE = 1.1

@@ -31,10 +31,10 @@ from benchmarking.settings import (
 )
 from benchmarking.torch_transformer import replaced
 from nmt import __version__
-from nmt.compute import Compute, choose_device, has_int8
 from nmt.data.pairs import EncodedPairs
 from nmt.model.weights import load_weights, save_weights
 from nmt.search import BeamSearch, GreedySearch
+from nmt.system.compute import Compute, choose_device, has_int8
 
 
 def prepare(settings: Json, exchange: Exchange) -> None:

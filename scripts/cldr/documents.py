@@ -14,7 +14,7 @@ from typing import NamedTuple
 from cldr.locales import Language, MissingError
 from cldr.meaning import Moment, Pair, Percent, Phrase, Quantity
 from cldr.phrases import bare, day
-from nmt.errors import UserError
+from nmt.system.errors import UserError
 
 #: Sentences after the one that names the unit.
 FARTHEST = 3

@@ -15,7 +15,7 @@ from babel.numbers import get_currency_precision, get_territory_currencies
 from cldr import meaning
 from cldr.locales import Language, MissingError
 from cldr.meaning import Field, Pair, Text
-from nmt.errors import UserError
+from nmt.system.errors import UserError
 
 _DATES = (
     *(f"date {length}" for length in ("full", "long", "medium", "short")),

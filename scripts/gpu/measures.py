@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 
 from nmt.build import parts as build
-from nmt.command.composing import compose
-from nmt.compute import CPU, Compute
+from nmt.config.composition import compose
 from nmt.data.batch import Batch, make_batch
 from nmt.model import Seq2Seq
 from nmt.search import BeamSearch, Limits
+from nmt.system.compute import CPU, Compute
 from nmt.training.loss import batch_loss
 from nmt.translation.stepping import Stepper
 

@@ -7,10 +7,10 @@ from unittest import mock
 import torch
 
 from nmt.build import parts as build
-from nmt.command.composing import compose
-from nmt.compute import Compute
+from nmt.config.composition import compose
 from nmt.data.batch import Batch, make_batch
 from nmt.kernels import gpu
+from nmt.system.compute import Compute
 from nmt.training.learner import Learner
 
 Json = dict[str, Any]

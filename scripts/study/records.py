@@ -16,8 +16,8 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from nmt.compare.results import Result
 from nmt.compare.variance import Statistics
-from nmt.errors import UserError, reading
-from nmt.files import replace_atomically
+from nmt.system.errors import UserError, reading
+from nmt.system.files import replace_atomically
 
 FOLDER = Path("docs", "attention-study")
 RUNS, SENTENCES = "runs.parquet", "sentences.parquet"

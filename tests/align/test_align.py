@@ -10,10 +10,10 @@ import pytest
 from nmt.alignment.baselines import DIAGONAL, ORACLE
 from nmt.alignment.symmetrization import SYMMETRIZATIONS, symmetrize
 from nmt.build.open import open_model, open_run
-from nmt.compute import CPU
 from nmt.links import parse_links
-from nmt.runs import Run
+from nmt.runs.run import Run
 from nmt.search import GreedySearch
+from nmt.system.compute import CPU
 from nmt.translation.translator import Translator
 from tests.pipeline.small import call, copied, pairs, words, write_lines
 from tests.pipeline.test_mistakes import refusal

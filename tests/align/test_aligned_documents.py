@@ -10,7 +10,7 @@ import pytest
 
 import nmt
 from nmt.alignment.word_weights import word_weights
-from nmt.runs import Run
+from nmt.runs.run import Run
 from tests.pipeline.colours import documents, words
 from tests.pipeline.small import call, copied, write_lines
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.alignment.error_rate import against_gold
-from nmt.errors import UserError
 from nmt.links import NO_LINKS, GoldLinks, parse_links
+from nmt.system.errors import UserError
 from tests.alignment.by_hand import read_corpus
 
 _LINKS = st.frozensets(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=12)

@@ -3,7 +3,7 @@
 import pytest
 
 from nmt.alignment.splitters import moses, splitter
-from nmt.errors import UserError
+from nmt.system.errors import UserError
 from tests.alignment.by_hand import read_corpus
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.alignment.symmetrization import SYMMETRIZATIONS, symmetrize
-from nmt.errors import UserError
+from nmt.system.errors import UserError
 
 FORWARD = {(0, 0), (1, 1), (2, 2), (4, 6)}
 

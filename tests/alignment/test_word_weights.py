@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from nmt.alignment.units import spelled
 from nmt.alignment.word_weights import best_links, links, piece_weights, saliency_weights, word_weights
-from nmt.errors import UserError
+from nmt.system.errors import UserError
 from tests.alignment.by_hand import EMPTY, WORKED, even
 
 

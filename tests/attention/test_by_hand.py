@@ -11,8 +11,8 @@ from nmt.attention import Attention, View, Window
 from nmt.attention.normalisers import Softmax
 from nmt.attention.reads import Soft
 from nmt.attention.scores import Additive, Concat, Cosine, Dot, General, Location, ScaledDot
-from nmt.errors import UserError
 from nmt.kernels.energies import masked_softmax
+from nmt.system.errors import UserError
 from tests.catalogue import SCORES, attention
 
 F64 = torch.float64

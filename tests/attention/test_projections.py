@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 
-from nmt.errors import UserError
+from nmt.system.errors import UserError
 from tests.attention.test_by_hand import F64
 from tests.catalogue import attention
 

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from nmt.attention import View
 from nmt.attention.windows import Causal, LocalMonotonic, LocalPredictive, Pinned
-from nmt.errors import UserError
 from nmt.kernels.energies import masked_softmax
+from nmt.system.errors import UserError
 from tests.attention.test_by_hand import F64, tensor
 from tests.catalogue import attention
 

@@ -22,7 +22,7 @@ from benchmarking.torch_transformer import replaced
 from omegaconf import OmegaConf
 
 from nmt.build import parts as build
-from nmt.command.composing import compose
+from nmt.config.composition import compose
 from nmt.data.batch import make_batch
 from nmt.data.pairs import EncodedPairs, Ragged
 

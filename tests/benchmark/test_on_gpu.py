@@ -11,7 +11,7 @@ import torch
 from gpu.measures import ceilings, parity
 from gpu.page import PREDICTIONS, page
 
-from nmt.errors import UserError
+from nmt.system.errors import UserError
 
 pytestmark = pytest.mark.long
 

@@ -15,13 +15,13 @@ from nmt.build import approximations
 from nmt.build.approximations import for_text, measured
 from nmt.build.open import TranslatorRequest
 from nmt.build.requests import read
-from nmt.command.composing import compose
-from nmt.compute import CPU, Compute, has_int8
-from nmt.errors import UserError
-from nmt.pipeline import training
-from nmt.runs import Run
+from nmt.config.composition import compose
+from nmt.runs.run import Run
+from nmt.system.compute import CPU, Compute, has_int8
+from nmt.system.errors import UserError
 from nmt.text.lexicon import Lexicon
 from nmt.text.tokenizer import load_tokenizer
+from nmt.train import session as training
 from nmt.translate.request import Translating
 from tests.pipeline.small import call, pairs, words
 

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from nmt.build import parts as build
-from nmt.command.composing import compose
-from nmt.errors import UserError
+from nmt.config.composition import compose
+from nmt.system.errors import UserError
 from tests.catalogue import SMALL, assembled
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt import configuration
+from nmt.config import configuration
 from tests.command.tree import TREE
 
 

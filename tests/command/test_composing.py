@@ -6,7 +6,7 @@ import pytest
 from omegaconf import OmegaConf
 from omegaconf.errors import ConfigAttributeError
 
-from nmt.configuration import resolved
+from nmt.config.configuration import resolved
 from tests.command.tree import refusal, train
 
 

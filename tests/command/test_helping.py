@@ -2,9 +2,9 @@
 
 import pytest
 
-from nmt import configuration
-from nmt.command.helping import WIDTH, help_text
-from nmt.command.running import main
+from nmt.config import configuration
+from nmt.config.help_text import WIDTH, help_text
+from nmt.config.program import main
 from tests.command.test_running import answer
 
 VERBS = ("train", "translate", "evaluate", "align", "contrast", "compare", "serve", "export", "check")

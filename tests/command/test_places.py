@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from nmt.command.composing import at_place, compose
-from nmt.command.resuming import merge_for_resume
-from nmt.command.sweeping import expand
-from nmt.configuration import flattened
-from nmt.errors import UserError
-from nmt.pipeline.sweeping import _names
+from nmt.config.combinations import expand
+from nmt.config.composition import at_place, compose
+from nmt.config.configuration import flattened
+from nmt.config.resumption import merge_for_resume
+from nmt.system.errors import UserError
+from nmt.train.sweep import _names
 from tests.command.tree import refusal, train
 
 SCORE = "attention/score@encoder.self_attention.score"

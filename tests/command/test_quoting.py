@@ -11,11 +11,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
-from nmt.command.composing import compose
-from nmt.command.quoting import pasteable, quote, shell_word
-from nmt.configuration import resolved
-from nmt.errors import UserError
-from nmt.terminal import visible
+from nmt.config.composition import compose
+from nmt.config.configuration import resolved
+from nmt.config.quotes import pasteable, quote, shell_word
+from nmt.system.errors import UserError
+from nmt.system.terminal import visible
 from tests.command.tree import train
 
 # What Hydra's and OmegaConf's grammars, or YAML, might take for something else.

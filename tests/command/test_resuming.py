@@ -2,10 +2,10 @@
 
 import pytest
 
-from nmt.command.composing import compose
-from nmt.command.quoting import quote
-from nmt.command.resuming import merge_for_resume
-from nmt.errors import UserError
+from nmt.config.composition import compose
+from nmt.config.quotes import quote
+from nmt.config.resumption import merge_for_resume
+from nmt.system.errors import UserError
 
 
 def test_budget_and_place_may_change_on_resuming() -> None:

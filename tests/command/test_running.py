@@ -10,10 +10,10 @@ import pytest
 import torch
 from omegaconf import DictConfig, OmegaConf
 
-from nmt import configuration
-from nmt.command import running
-from nmt.command.running import main
-from nmt.errors import UserError, reading
+from nmt.config import configuration
+from nmt.config import program as running
+from nmt.config.program import main
+from nmt.system.errors import UserError, reading
 
 
 def answer(config: DictConfig, overrides: list[str]) -> int:
@@ -130,7 +130,7 @@ PROGRAM = """
 import sys
 from pathlib import Path
 from nmt import configuration
-from nmt.command.running import main
+from nmt.config.program import main
 configuration.config_folder = lambda: Path({folder!r})
 def action(config, overrides):
     for number in range(100_000):

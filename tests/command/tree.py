@@ -3,9 +3,9 @@
 import pytest
 from omegaconf import DictConfig
 
-from nmt.command.composing import compose
-from nmt.command.quoting import quote
-from nmt.errors import UserError
+from nmt.config.composition import compose
+from nmt.config.quotes import quote
+from nmt.system.errors import UserError
 
 TREE = {
     "train.yaml": """\

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-from nmt.records import record
-from nmt.runs import Run, settings
+from nmt.runs.records import record
+from nmt.runs.run import Run, settings
 from tests.pipeline.small import QUICK, call, copied, pairs, snapshot, words, write_lines
 
 pytestmark = pytest.mark.long

@@ -4,7 +4,7 @@ import pytest
 
 from nmt.compare.results import Result
 from nmt.compare.variants import compare
-from nmt.errors import UserError
+from nmt.system.errors import UserError
 from tests.compare.runs import NEW, OLD, PLAIN, result, runs_of
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from nmt.compare.reader import _search, read_result
 from nmt.compare.request import _stale
-from nmt.runs import Run
+from nmt.runs.run import Run
 from tests.pipeline.small import QUICK, call
 
 pytestmark = pytest.mark.long

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt.records import record
-from nmt.runs import Run
+from nmt.runs.records import record
+from nmt.runs.run import Run
 from tests.compare.test_command import Capture, report
 from tests.pipeline.small import QUICK, call, copied, pairs, snapshot
 

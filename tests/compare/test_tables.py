@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.compare.table_files import as_csv, as_json, as_latex, named
-from nmt.terminal import visible
+from nmt.system.terminal import visible
 from nmt.viewer.blocks import (
     Block,
     Heading,

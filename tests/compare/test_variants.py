@@ -5,9 +5,9 @@ import pytest
 
 from nmt.compare.results import TESTED, Alignment, counted
 from nmt.compare.variants import Comparison, compare
-from nmt.errors import UserError
 from nmt.evaluation import metrics
 from nmt.evaluation.metrics import MetricScore
+from nmt.system.errors import UserError
 from tests.compare.runs import NEW, OLD, result, runs_of, texts
 
 

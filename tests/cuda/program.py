@@ -12,10 +12,10 @@ from unittest import mock
 
 import torch
 
-from nmt.compute import CPU, Compute
 from nmt.data.batch import Batch, make_batch
 from nmt.model import Seq2Seq
 from nmt.search import BeamSearch, Limits
+from nmt.system.compute import CPU, Compute
 from nmt.training.learner import Learner
 from nmt.training.loss import batch_loss
 from nmt.training.schedules import Constant, CosineDecay

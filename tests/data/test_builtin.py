@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from nmt.data.builtin import BuiltIn, BuiltInDocuments
 from nmt.data.dataset import DataSource, Split
-from nmt.errors import UserError
-from nmt.limits import checked
+from nmt.system.errors import UserError
+from nmt.system.limits import checked
 from tests.data.generated import generated
 
 import cldr_text  # isort: skip

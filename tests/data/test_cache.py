@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from nmt.data.cache import key, prepare
 from nmt.data.dataset import Split
 from nmt.data.pairs import EncodedPairs, encode_blocks, encode_in_memory
-from nmt.errors import UserError
+from nmt.system.errors import UserError
 from nmt.text.tokenizer import Tokenizer
 from nmt.text.tokenizer_trainer import TokenizerTrainer
 

@@ -20,7 +20,7 @@ from nmt.data.document_lines import (
 )
 from nmt.data.holdout import divide
 from nmt.data.sources import TextFiles, UserFiles
-from nmt.errors import UserError
+from nmt.system.errors import UserError
 from nmt.text.tokenizer import EOS, PAD, Tokenizer
 from nmt.text.tokenizer_trainer import TokenizerTrainer
 from tests.pipeline.small import write_lines

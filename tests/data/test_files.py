@@ -9,8 +9,8 @@ import pytest
 from nmt.data.dataset import safe_name
 from nmt.data.languages import checked_languages
 from nmt.data.sources import Multi30k, Tatoeba, TextFiles, UserFiles, name_tests
-from nmt.errors import UserError
-from nmt.limits import checked
+from nmt.system.errors import UserError
+from nmt.system.limits import checked
 
 
 def write(path: Path, lines: Sequence[str]) -> Path:

@@ -10,7 +10,7 @@ from hypothesis import given as holds
 from hypothesis import strategies as st
 
 from nmt.data.python_text import lists_of_texts, text, texts
-from nmt.errors import UserError
+from nmt.system.errors import UserError
 
 LINES = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), max_size=5), min_size=1, max_size=6)
 HOLDERS: dict[str, Callable[[list[str]], object]] = {

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from nmt.data.holdout import components, default_size, divide, hold_out, normal
 from nmt.data.lines import read_lines
-from nmt.errors import UserError
+from nmt.system.errors import UserError
 
 WORDS = st.sampled_from(["a", "A", " a", "b", "c", "d", "e", "f", "g", "ß", "SS", "x y", "x  y", "h", "i", "j"])
 PAIRS = st.lists(st.tuples(WORDS | st.text("abcdefgh", max_size=2), WORDS | st.text("mnopq", max_size=2)), max_size=60)

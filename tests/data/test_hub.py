@@ -11,7 +11,7 @@ from nmt.data.dataset import Split
 from nmt.data.hub_source import Hub
 from nmt.data.sources import Multi30k
 from nmt.data.stored import StoredLines
-from nmt.errors import UserError
+from nmt.system.errors import UserError
 
 
 @pytest.fixture(autouse=True)

@@ -21,7 +21,7 @@ from nmt.data.sources import TextFiles, UserFiles
 from nmt.data.stored import StoredLines
 from nmt.data.token_batches import TokenBatches
 from nmt.data.tokenizer_cache import trained
-from nmt.errors import UserError
+from nmt.system.errors import UserError
 from nmt.text.tokenizer import Tokenizer
 from nmt.text.tokenizer_trainer import TokenizerTrainer
 

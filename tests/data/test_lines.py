@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.data.lines import Invalid, LineDecoder, iterate_lines, open_lines, read_lines
-from nmt.errors import UserError
+from nmt.system.errors import UserError
 
 AWKWARD = [
     "a\tb",

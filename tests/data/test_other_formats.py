@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from nmt.data.habits import LineWatch, habits
 from nmt.data.sources import TextFiles, UserFiles
 from nmt.data.text_formats import format_of, is_markup
-from nmt.errors import UserError
+from nmt.system.errors import UserError
 
 FORMATS = {
     "TMX": '<?xml version="1.0"?>\n<tmx version="1.4">\n<body>\n<tu><tuv><seg>a</seg></tuv></tu></body></tmx>',

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from nmt.data import stored
 from nmt.data.sources import UserFiles
 from nmt.data.text_tables import read_table
-from nmt.errors import UserError
+from nmt.system.errors import UserError
 
 GERMAN = [f"Das {number}. Haus steht am {word}." for number in range(40) for word in ("See", "Wald", "Weg")]
 ENGLISH = [f"House {number} stands by the {word}." for number in range(40) for word in ("lake", "wood", "way")]

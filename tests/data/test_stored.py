@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from nmt.data import stored
 from nmt.data.lines import read_lines
 from nmt.data.stored import Spilled, StoredLines, in_blocks, remembered, stored_lines, text_lines, without
-from nmt.errors import UserError
+from nmt.system.errors import UserError
 
 LINE = st.sampled_from(["", "a", " b\tc", "q\u2028r", "a\rb", "é 数据 😀", "\x00", "x" * 50])
 

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from nmt.data import stored, streams
 from nmt.data.lines import open_lines, read_lines, read_parallel_lines
 from nmt.data.stored import StoredLines, parallel_text_lines, text_lines
-from nmt.errors import UserError
-from nmt.files import STANDARD
+from nmt.system.errors import UserError
+from nmt.system.files import STANDARD
 
 # Zeros at the beginning of UTF-16 make its mark that of UTF-32.
 LINE = st.text(st.characters(codec="utf-8", exclude_characters="\n\r\ufeff\x00"), max_size=8)

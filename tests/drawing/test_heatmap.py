@@ -10,7 +10,7 @@ from matplotlib.text import Text
 
 from nmt.drawing import fonts, heatmap
 from nmt.drawing.style import pixels
-from nmt.errors import UserError
+from nmt.system.errors import UserError
 from tests.alignment.by_hand import EMPTY, WORKED, even
 
 

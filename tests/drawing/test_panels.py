@@ -8,7 +8,7 @@ import pytest
 from nmt.drawing import heatmap
 from nmt.drawing.panels import rows_of_panels
 from nmt.drawing.style import pixels
-from nmt.errors import UserError
+from nmt.system.errors import UserError
 from nmt.translation.types import Translation
 from tests.alignment.by_hand import WORKED, even
 from tests.drawing.test_heatmap import check_page, texts

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from nmt.data.dataset import Split
-from nmt.runs import Run
-from nmt.versions import code_revision
+from nmt.runs.run import Run
+from nmt.runs.versions import code_revision
 from tests.pipeline.small import call, copied, pairs, snapshot, weights, words, write_lines
 
 Capture = pytest.CaptureFixture[str]

@@ -10,8 +10,8 @@ import pytest
 from nmt.build.approximations import for_text, measured
 from nmt.build.open import TranslatorRequest
 from nmt.build.requests import SearchRequest
-from nmt.compute import CPU, Compute
-from nmt.runs import Run
+from nmt.runs.run import Run
+from nmt.system.compute import CPU, Compute
 from tests.pipeline.small import call, pairs, words, write_lines
 
 Capture = pytest.CaptureFixture[str]

@@ -10,8 +10,8 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
-from nmt.errors import UserError
 from nmt.evaluation import metrics
+from nmt.system.errors import UserError
 
 
 def test_identical_text_is_perfect() -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from nmt.errors import UserError
 from nmt.evaluation import length_bins as by_length
 from nmt.evaluation.metrics import bleu
 from nmt.evaluation.split import Gold, HeatmapSettings, evaluate_split, summary
+from nmt.system.errors import UserError
 from tests.alignment.by_hand import EMPTY, WORKED, even
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from nmt.build import parts as build
-from nmt.command.composing import compose
+from nmt.config.composition import compose
 from nmt.export.conversion import FORMATS
 from nmt.model import Seq2Seq
 from nmt.text.tokenizer import Tokenizer

@@ -9,12 +9,12 @@ import torch
 from torch import nn
 
 from nmt.build import parts as build
-from nmt.command.composing import compose
-from nmt.errors import UserError
+from nmt.config.composition import compose
 from nmt.export.conversion import FORMATS
 from nmt.export.ctranslate2_model import CTRANSLATE2
 from nmt.export.difference import largest_difference
 from nmt.export.onnx_model import ONNX
+from nmt.system.errors import UserError
 from nmt.text.tokenizer import EOS, Tokenizer
 from tests.export.exported import NEEDS, SMALL, WITH_PACKAGES, drawn, joint_tokenizer
 from tests.pipeline.small import call, snapshot

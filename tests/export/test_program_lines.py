@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.data.lines import iterate_lines
-from nmt.errors import UserError
 from nmt.export.program_lines import arriving, protected, spelled
+from nmt.system.errors import UserError
 from nmt.text.tokenizer_trainer import TokenizerTrainer
 from tests.pipeline.small import call
 

@@ -5,12 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from nmt.errors import UserError
 from nmt.inspection.details import DETAILS
 from nmt.inspection.document import Style
 from nmt.inspection.explanation import METHODS, explain, rank_correlation
 from nmt.inspection.steps import inspect, tokens_of
 from nmt.inspection.whatif import Edits, what_if, word_differences
+from nmt.system.errors import UserError
 from tests.catalogue import DECODERS
 from tests.inspection.small import SENTENCE, style, translator
 

@@ -9,11 +9,11 @@ from torch import Tensor
 
 from nmt.data.batch import make_batch
 from nmt.data.document_lines import context_tensor
-from nmt.errors import UserError
 from nmt.model import Seq2Seq
 from nmt.model.context.hierarchical import Hierarchical
 from nmt.model.context.mechanism import pack, rotate
 from nmt.model.transformer.encoder import TransformerEncoder
+from nmt.system.errors import UserError
 from nmt.text.tokenizer import EOS
 from nmt.translation import forcing
 from tests.catalogue import ENCODERS, model, options, sentences

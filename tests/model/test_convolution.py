@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.errors import UserError
 from nmt.model import Encoded, Seq2Seq
 from nmt.model.convolutional.decoder import ConvolutionalDecoder
+from nmt.system.errors import UserError
 from tests.catalogue import (
     ATTENTIVE,
     ENCODERS,

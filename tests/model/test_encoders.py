@@ -6,12 +6,12 @@ import pytest
 import torch
 from torch import nn
 
-from nmt.command.composing import compose
+from nmt.config.composition import compose
 from nmt.data.batch import make_batch
-from nmt.errors import UserError
 from nmt.model import Seq2Seq
 from nmt.model.positions import looked_up_sinusoids, sinusoids
 from nmt.model.stacked import Stacked
+from nmt.system.errors import UserError
 from nmt.training.loss import batch_loss
 from tests.catalogue import DECODERS, ENCODERS, assembled, sentences, small, thinned
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt.errors import UserError
 from nmt.model.weights import save_weights
+from nmt.system.errors import UserError
 from tests.catalogue import model
 
 

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.build import parts as build
-from nmt.command.composing import compose
+from nmt.config.composition import compose
 from nmt.data.batch import make_batch
 from nmt.model import Encoded, Encoder, Seq2Seq, initialise
 from nmt.training.loss import batch_loss

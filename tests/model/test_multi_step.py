@@ -7,11 +7,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nmt.errors import UserError
 from nmt.model import Words
 from nmt.model.recurrent.attentive import RecurrentMemory
 from nmt.model.recurrent.conditional import Conditional
 from nmt.model.recurrent.decoder import RecurrentState
+from nmt.system.errors import UserError
 from tests.catalogue import WITH_ATTENTION, attentive, model, sentences, started
 
 MULTI_STEP = ("decoder.layers=3", "decoder.multi_step=true")

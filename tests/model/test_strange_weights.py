@@ -11,8 +11,8 @@ import pytest
 import safetensors.torch
 import torch
 
-from nmt.errors import UserError
 from nmt.model.weights import load_weights, lost, save_weights
+from nmt.system.errors import UserError
 from tests.catalogue import model
 
 

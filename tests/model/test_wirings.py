@@ -10,14 +10,14 @@ import torch
 from omegaconf import DictConfig, OmegaConf
 from torch import Tensor, nn
 
-from nmt.command.composing import compose
-from nmt.errors import UserError
+from nmt.config.composition import compose
 from nmt.kernels import attentive_gru, input_feeding_gru
 from nmt.model import Decoded, Encoded, Seq2Seq
 from nmt.model.recurrent.bahdanau import Bahdanau
 from nmt.model.recurrent.conditional import Conditional
 from nmt.model.recurrent.first_state import FirstState
 from nmt.model.recurrent.luong import Luong
+from nmt.system.errors import UserError
 from tests.catalogue import (
     READOUTS,
     READS,

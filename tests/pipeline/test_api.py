@@ -13,7 +13,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import nmt
-from nmt.errors import UserError
+from nmt.system.errors import UserError
 from tests.pipeline.small import ROOT, environment, pairs, translation_of
 
 PAGE = ROOT / "docs" / "python.md"

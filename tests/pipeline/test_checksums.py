@@ -12,9 +12,9 @@ import pytest
 import safetensors
 import torch
 
-from nmt.checksums import add, checksum, damage, keep, known, replacing
-from nmt.errors import UserError
-from nmt.runs import Run
+from nmt.runs.run import Run
+from nmt.system.errors import UserError
+from nmt.system.integrity import add, checksum, damage, keep, known, replacing
 from tests.pipeline.small import call, copied, start, words, write_lines
 from tests.pipeline.test_mistakes import Capture, refusal
 from tests.pipeline.test_resume import interrupt_at
@@ -93,7 +93,7 @@ def test_checksums_can_be_damaged_too(text: str, tmp_path: Path) -> None:
 
 
 def test_checksums_have_a_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nmt.foreign.MOST_JSON", 100)
+    monkeypatch.setattr("nmt.system.foreign.MOST_JSON", 100)
     (tmp_path / "checksums.json").write_text("{}" + 99 * " ")
     with pytest.raises(UserError, match="it has more than 100 bytes"):
         damage(tmp_path / "file")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.runs import Run
+from nmt.runs.run import Run
 from tests.pipeline.small import call, environment
 from tests.pipeline.test_mistakes import Capture
 from tests.pipeline.test_sweep import sweep

@@ -12,7 +12,7 @@ import pytest
 
 import nmt
 from nmt.alignment.word_weights import word_weights
-from nmt.errors import UserError
+from nmt.system.errors import UserError
 from tests.inspection.test_notebook import documents_in
 from tests.pipeline.colours import documents
 from tests.pipeline.small import ROOT

@@ -8,7 +8,7 @@ import pytest
 import torch
 from omegaconf import DictConfig, OmegaConf
 
-from nmt import runs
+from nmt.runs import run as runs
 from tests.pipeline.small import copied, write_lines
 from tests.pipeline.test_mistakes import Capture, refusal
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from nmt import files
-from nmt.errors import UserError
-from nmt.runs import Run
+from nmt.runs.run import Run
+from nmt.system import files
+from nmt.system.errors import UserError
 from tests.pipeline.small import call, copied, environment, same, snapshot, words, write_lines
 from tests.pipeline.test_mistakes import Capture, refusal
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import nmt
 from nmt.data.document_lines import Follower
-from nmt.runs import Run
+from nmt.runs.run import Run
 from tests.pipeline.colours import COLOURS, documents, words
 from tests.pipeline.small import SMALL, call, write_lines
 

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nmt import facts
-from nmt.errors import UserError
-from nmt.foreign import parse_json
-from nmt.runs import Run
+from nmt.runs.run import Run
+from nmt.system import facts
+from nmt.system.errors import UserError
+from nmt.system.foreign import parse_json
 from tests.pipeline.small import call, write_lines
 
 VALUES = st.recursive(

@@ -9,9 +9,9 @@ import pytest
 from huggingface_hub import ModelCard
 
 import nmt
-from nmt.errors import UserError
 from nmt.hub import HubTranslator
-from nmt.runs import Run
+from nmt.runs.run import Run
+from nmt.system.errors import UserError
 from tests.pipeline.small import call, snapshot
 
 SENTENCES = ["eins zwei", "rot und blau", "haus"]

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from nmt.errors import UserError
-from nmt.locks import EVALUATION, LockedError, is_locked, lock_file, locked
-from nmt.runs import Run, free_name, runs_in
+from nmt.runs.run import Run, free_name, runs_in
+from nmt.system.errors import UserError
+from nmt.system.locks import EVALUATION, LockedError, is_locked, lock_file, locked
 from tests.pipeline.small import call, copied, opened_for_writing, snapshot, start, words, write_lines
 
 pytestmark = pytest.mark.long

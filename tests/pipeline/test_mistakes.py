@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmt.compute import choose_device
-from nmt.errors import UserError
-from nmt.runs import Run
+from nmt.runs.run import Run
+from nmt.system.compute import choose_device
+from nmt.system.errors import UserError
 from tests.pipeline.small import call, copied, snapshot, words, write_lines, write_text
 
 Capture = pytest.CaptureFixture[str]

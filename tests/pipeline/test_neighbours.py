@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nmt import api
-from nmt.compute import has_int8
+from nmt.system.compute import has_int8
 from nmt.translation import shortlist
 from tests.pipeline.small import call, pairs, write_lines
 

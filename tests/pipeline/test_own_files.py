@@ -8,11 +8,11 @@ import pytest
 from omegaconf import DictConfig, OmegaConf
 
 from nmt.build import parts as build
-from nmt.command.composing import compose
-from nmt.command.quoting import quote
+from nmt.config.composition import compose
+from nmt.config.quotes import quote
 from nmt.data.sources import UserFiles
-from nmt.pipeline.recipe import check_model, fit_to_text
-from nmt.runs import Run
+from nmt.runs.run import Run
+from nmt.train.recipe import check_model, fit_to_text
 from tests.pipeline.small import call, pairs, snapshot, write_lines
 
 pytestmark = pytest.mark.long

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from nmt.build.requests import SearchRequest
-from nmt.command.composing import compose
+from nmt.config.composition import compose
 from nmt.data.dataset import Split
 from nmt.evaluate.work import _rows_to_force
-from nmt.pipeline.recipe import take_named_budget
-from nmt.runs import Run
+from nmt.runs.run import Run
+from nmt.train.recipe import take_named_budget
 from nmt.translate import lines as chunks
 
 

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmt.locks import is_locked
-from nmt.runs import Run
-from nmt.signals import stop_signals
+from nmt.runs.run import Run
+from nmt.runs.versions import code_revision
+from nmt.system.locks import is_locked
+from nmt.system.signals import stop_signals
 from nmt.training.checkpoint import load_state
 from nmt.training.loop import TrainingLoop
-from nmt.versions import code_revision
 from tests.catalogue import thinned
 from tests.pipeline.small import (
     call,

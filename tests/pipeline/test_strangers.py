@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from omegaconf import OmegaConf
 
-from nmt.errors import UserError
-from nmt.foreign import inside
-from nmt.records import record
-from nmt.runs import Run
+from nmt.runs.records import record
+from nmt.runs.run import Run
+from nmt.system.errors import UserError
+from nmt.system.foreign import inside
 from tests.pipeline.small import call, copied, words, write_lines
 from tests.pipeline.test_mistakes import Capture, refusal
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.processes import ALONE
+from nmt.system.processes import ALONE
 from tests.data.test_streams import pipe_of
 from tests.pipeline.small import SMALL, call, pairs, write_lines
 from tests.pipeline.test_mistakes import refusal
@@ -70,7 +70,7 @@ def test_one_pipe_is_not_for_several_trainings(here: Path, capfd: Capture, monke
     line = ["data.files=pipe", "name=a"]
     assert "the runs of a sweep cannot all read one pipe" in refusal(capfd, here, "train", "-m", *line, "seed=1,2")
     monkeypatch.setenv("WORLD_SIZE", "2")
-    monkeypatch.setattr("nmt.pipeline.training.joined", lambda: contextlib.nullcontext(ALONE))
+    monkeypatch.setattr("nmt.train.session.joined", lambda: contextlib.nullcontext(ALONE))
     assert "several processes cannot read one pipe" in refusal(capfd, here, "train", *TINY, *line)
 
 

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from nmt.command.composing import compose
-from nmt.command.quoting import quote
-from nmt.command.sweeping import expand
-from nmt.errors import UserError
-from nmt.locks import SWEEP, locked
-from nmt.pipeline.launching import Failure, Launcher, Planned
-from nmt.pipeline.sweeping import _names
-from nmt.runs import Run
+from nmt.config.combinations import expand
+from nmt.config.composition import compose
+from nmt.config.quotes import quote
+from nmt.runs.run import Run
+from nmt.system.errors import UserError
+from nmt.system.locks import SWEEP, locked
+from nmt.train.sweep import _names
+from nmt.train.workers import Failure, Launcher, Planned
 from tests.pipeline.small import call, snapshot, words
 
 pytestmark = pytest.mark.long

@@ -10,12 +10,12 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
-from nmt.command.composing import compose
-from nmt.configuration import EXTENSIBLE, INCIDENTAL
-from nmt.runs import Run
+from nmt.config.composition import compose
+from nmt.config.configuration import EXTENSIBLE, INCIDENTAL
+from nmt.runs.run import Run
+from nmt.runs.versions import code_revision
 from nmt.text.tokenizer import load_tokenizer
 from nmt.training.checkpoint import load_state
-from nmt.versions import code_revision
 from tests.pipeline.small import call, same, snapshot, weights, words
 
 Capture = pytest.CaptureFixture[str]

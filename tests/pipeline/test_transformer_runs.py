@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.runs import Run
+from nmt.runs.run import Run
 from tests.pipeline.small import BOTH, call, learnt, pairs, translation_of, words, write_lines
 
 pytestmark = pytest.mark.long

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.runs import Run
+from nmt.runs.run import Run
 from tests.data.generated import generated
 from tests.pipeline.small import call, snapshot, words, write_lines
 

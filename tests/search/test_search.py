@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from nmt.errors import UserError
-from nmt.limits import checked
 from nmt.search import BeamSearch, GreedySearch, Hypothesis, Limits, SamplingSearch, SearchState
+from nmt.system.errors import UserError
+from nmt.system.limits import checked
 
 PAD, BOS, EOS, A, B = range(5)
 V = 5

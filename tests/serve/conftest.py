@@ -8,7 +8,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from nmt.build.requests import read
-from nmt.command.composing import compose
+from nmt.config.composition import compose
 from nmt.serve.app import application
 from nmt.serve.pool import Caps, ModelPool
 from nmt.serve.server import Serving, served

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nmt.data.languages import sample
-from nmt.runs import EXAMPLE_FOLLOWS, Run
+from nmt.runs.run import EXAMPLE_FOLLOWS, Run
 from nmt.serve.description import example
 from tests.pipeline.conftest import text, trained
 

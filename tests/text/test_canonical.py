@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.errors import UserError
+from nmt.system.errors import UserError
 from nmt.text.canonical import canonical, in_original, shows_nothing
 from nmt.text.tokenizer import CANONICAL, Vocabulary
 from nmt.text.tokenizer_trainer import TokenizerTrainer

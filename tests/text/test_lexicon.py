@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.errors import UserError
+from nmt.system.errors import UserError
 from nmt.text import lexicon as module
 from nmt.text.lexicon import Lexicon, learn_lexicon, load_lexicon
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from nmt.text.sampling import MergeSampler, Sampler, Spelling, UnigramSampler
+from nmt.text.regularisation import MergeSampler, Sampler, Spelling, UnigramSampler
 from nmt.text.tokenizer_trainer import TokenizerTrainer
 
 PIECES = {

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.errors import UserError
+from nmt.system.errors import UserError
 from nmt.text.canonical import canonical
 from nmt.text.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, Vocabulary, load_tokenizer
 from nmt.text.tokenizer_trainer import MODEL_TYPES, TokenizerTrainer

@@ -8,8 +8,8 @@ import sentencepiece
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.errors import UserError
-from nmt.limits import checked
+from nmt.system.errors import UserError
+from nmt.system.limits import checked
 from nmt.text.tokenizer import BOS, EOS, PAD, SPECIAL_PIECES, UNK
 from nmt.text.tokenizer_trainer import MODEL_TYPES, TokenizerTrainer
 

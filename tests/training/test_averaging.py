@@ -3,7 +3,7 @@
 import torch
 
 from nmt.model import Seq2Seq
-from nmt.training.averaging import Averaging
+from nmt.training.weight_average import Averaging
 from tests.catalogue import model
 
 NAME = "decoder.rnn.weight_hh_l0"

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.compute import CPU, Compute
 from nmt.data.batch import Batch, make_batch
-from nmt.errors import UserError
 from nmt.model import Seq2Seq
-from nmt.processes import ALONE
+from nmt.system.compute import CPU, Compute
+from nmt.system.errors import UserError
+from nmt.system.processes import ALONE
 from nmt.training.captured import Shape, reason_against
 from nmt.training.learner import Learner, Update
 from nmt.training.schedules import Constant, CosineDecay

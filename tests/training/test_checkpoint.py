@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 import torch
 
-from nmt.compute import CPU, Compute
 from nmt.data.token_batches import TokenBatches
-from nmt.errors import UserError
 from nmt.model import Seq2Seq
 from nmt.model.weights import load_weights
-from nmt.runs import Run
+from nmt.runs.run import Run
+from nmt.system.compute import CPU, Compute
+from nmt.system.errors import UserError
 from nmt.training.checkpoint import Checkpoint, Counters, check_state, load_state
 from nmt.training.learner import Learner
 from nmt.training.loop import TrainingLoop

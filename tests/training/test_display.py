@@ -11,8 +11,8 @@ import markdown  # type: ignore[import-untyped]
 import numpy as np
 import pytest
 
-from nmt.errors import UserError
-from nmt.progress import Progress, clock
+from nmt.system.errors import UserError
+from nmt.system.progress import Progress, clock
 from nmt.training.board import Board
 from nmt.translation.types import Translation
 
@@ -28,7 +28,7 @@ def test_clock(seconds: float, shown: str) -> None:
 
 def test_a_log_file_gets_lines_at_intervals(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
-    monkeypatch.setattr("nmt.progress.time.monotonic", lambda: now)
+    monkeypatch.setattr("nmt.system.progress.time.monotonic", lambda: now)
     lines: list[str] = []
     progress = Progress(lines.append, every_seconds=30)
     for second in range(100, 200, 10):

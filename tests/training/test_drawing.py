@@ -2,7 +2,7 @@
 
 import torch
 
-from nmt.processes import Processes
+from nmt.system.processes import Processes
 
 
 def drawn(processes: Processes, seed: int, step: int) -> float:

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from nmt.data.batch import make_batch
-from nmt.errors import SettingError
-from nmt.training.guiding import LEAST, guided_alignment, guided_heads
+from nmt.system.errors import SettingError
+from nmt.training.guidance import LEAST, guided_alignment, guided_heads
 from nmt.training.loss import batch_loss
 from tests.catalogue import ATTENTIVE, model, thinned
 

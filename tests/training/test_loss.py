@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from nmt.compute import Compute
 from nmt.data.batch import Batch, make_batch
 from nmt.kernels.r_drop import divergences
 from nmt.model import Seq2Seq
 from nmt.model.contract import Decoded
+from nmt.system.compute import Compute
 from nmt.training.learner import Learner
 from nmt.training.loss import batch_loss
 from nmt.training.schedules import Constant

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from nmt.errors import UserError
-from nmt.limits import checked
+from nmt.system.errors import UserError
+from nmt.system.limits import checked
 from nmt.training.schedules import Constant, CosineDecay, InverseSquareRoot, Schedule
 
 

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.compute import CPU, Compute
 from nmt.data.batch import make_batch
 from nmt.data.pairs import EncodedPairs, Ragged
 from nmt.data.token_batches import TokenBatches
-from nmt.errors import UserError
 from nmt.model import Seq2Seq
 from nmt.model.weights import load_weights
-from nmt.runs import Run
+from nmt.runs.run import Run
+from nmt.system.compute import CPU, Compute
+from nmt.system.errors import UserError
 from nmt.training.checkpoint import load_state
 from nmt.training.learner import Learner
 from nmt.training.loop import TrainingLoop

@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.compute import CPU
 from nmt.data.batch import make_batch
 from nmt.data.pairs import EncodedPairs, Ragged
 from nmt.data.token_batches import TokenBatches
-from nmt.errors import UserError
-from nmt.limits import checked
 from nmt.model import Seq2Seq
 from nmt.model.weights import load_weights
-from nmt.runs import Run
-from nmt.signals import handling
+from nmt.runs.run import Run
+from nmt.system.compute import CPU
+from nmt.system.errors import UserError
+from nmt.system.limits import checked
+from nmt.system.signals import handling
 from nmt.training.checkpoint import load_state, save_state
 from nmt.training.learner import Learner
 from nmt.training.loop import StopRequest, TrainingLoop

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmt.runs import Run
+from nmt.runs.run import Run
 from tests.pipeline.small import call, opened_for_writing, pairs, same, snapshot, words, write_lines
 from tests.pipeline.test_partial import SMALL_CHUNKS, until_written
 from tests.pipeline.test_resume import course

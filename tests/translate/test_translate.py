@@ -11,9 +11,9 @@ import pytest
 
 from nmt.build.open import TranslatorRequest
 from nmt.build.requests import read
-from nmt.command.composing import compose
-from nmt.command.quoting import quote
-from nmt.runs import Run
+from nmt.config.composition import compose
+from nmt.config.quotes import quote
+from nmt.runs.run import Run
 from tests.pipeline.small import (
     call,
     copied,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from matplotlib.image import imread
 
-from nmt.runs import Run
+from nmt.runs.run import Run
 from tests.pipeline.small import call, words, write_lines
 from tests.pipeline.test_mistakes import refusal
 

@@ -10,10 +10,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.compute import CPU, Compute
 from nmt.model import Seq2Seq
-from nmt.processes import ALONE
 from nmt.search import BeamSearch, Hypothesis
+from nmt.system.compute import CPU, Compute
+from nmt.system.processes import ALONE
 from nmt.translation.batches import search_batches, split
 from nmt.translation.translator import Translator
 from tests.test_configs import tokenizer

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nmt.errors import UserError
+from nmt.system.errors import UserError
 from nmt.translation.heads import Heads, choose_head
 
 ONE, FOUR = ("0",), ("0", "1", "2", "3")

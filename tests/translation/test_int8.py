@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from nmt.compute import Compute, has_int8
+from nmt.system.compute import Compute, has_int8
 from nmt.translation.int8 import Int8Linear
 from nmt.translation.shortlist import Candidates
 from nmt.translation.stepping import Stepper

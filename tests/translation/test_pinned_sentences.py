@@ -8,9 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nmt.attention import Pins
-from nmt.errors import UserError
 from nmt.model import Seq2Seq
 from nmt.search import BeamSearch, GreedySearch, Search
+from nmt.system.errors import UserError
 from nmt.translation.request import Request
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation

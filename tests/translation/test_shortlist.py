@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.errors import UserError
 from nmt.search import BeamSearch, GreedySearch, Limits, Search
+from nmt.system.errors import UserError
 from nmt.text.lexicon import TRANSLATIONS, Lexicon
 from nmt.translation import shortlist as module
 from nmt.translation.shortlist import Candidates, Shortlist

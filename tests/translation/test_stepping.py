@@ -6,9 +6,9 @@ import math
 import pytest
 import torch
 
-from nmt.compute import Compute
 from nmt.model import Seq2Seq
 from nmt.search import BeamSearch, GreedySearch, Hypothesis, Limits, Search
+from nmt.system.compute import Compute
 from nmt.translation.stepping import Stepper
 from tests.catalogue import ATTENTIVE, SCORES, WITH_ATTENTION, model, searched, sentences
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.terminal import printable
+from nmt.system.terminal import printable
 from nmt.viewer.blocks import (
     Block,
     Heading,

@@ -3,9 +3,9 @@
 import torch
 from torch import Tensor
 
-from nmt.limits import NotNegative
 from nmt.model.context.mechanism import Before, ContextMechanism, pack, rotate
 from nmt.model.contract import Encoded, Encoder
+from nmt.system.limits import NotNegative
 
 
 class Concatenation(ContextMechanism):

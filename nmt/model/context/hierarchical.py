@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from nmt.attention import Attention
-from nmt.limits import NotNegative
 from nmt.model.context.mechanism import Before, ContextMechanism, pack
 from nmt.model.contract import Encoded, Encoder
+from nmt.system.limits import NotNegative
 
 
 class Hierarchical(ContextMechanism):

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from nmt.limits import NotNegative
 from nmt.model.contract import Encoded, Encoder
+from nmt.system.limits import NotNegative
 
 
 class Before(NamedTuple):

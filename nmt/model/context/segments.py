@@ -6,10 +6,10 @@ Shapes: B sentences, S source tokens, K previous sentences of C tokens, X contex
 import torch
 from torch import Tensor
 
-from nmt.errors import UserError
-from nmt.limits import NotNegative
 from nmt.model.context.mechanism import Before, ContextMechanism, Packed, pack, rotate
 from nmt.model.contract import Encoded, Encoder
+from nmt.system.errors import UserError
+from nmt.system.limits import NotNegative
 
 
 class Segments(ContextMechanism):

@@ -8,10 +8,10 @@ from torch import Tensor, nn
 
 from nmt.attention import Attended, Attention, AttentionState, Memory
 from nmt.kernels.dot_tanh import at_least_float32
-from nmt.limits import Fraction, Layers, Positive
 from nmt.model.contract import Decoded, DecoderParts, Encoded
 from nmt.model.convolutional.layer import HALF_VARIANCE, GatedConvolution, NormalLinear, PositionedEntrance
 from nmt.model.layered import LayeredDecoder, LayeredMemory, of_all_layers
+from nmt.system.limits import Fraction, Layers, Positive
 
 
 class ConvolutionState(NamedTuple):

@@ -6,10 +6,10 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from nmt.limits import Fraction, Layers, Positive
 from nmt.model.contract import Encoded, Encoder
 from nmt.model.convolutional.layer import GatedConvolution, NormalLinear, PositionedEntrance
 from nmt.model.positions import Positions
+from nmt.system.limits import Fraction, Layers, Positive
 
 
 class ConvolutionalEncoder(Encoder):

@@ -11,10 +11,10 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from nmt.errors import SettingError
 from nmt.kernels.dot_tanh import at_least_float32
 from nmt.kernels.dropout import Dropout
 from nmt.model.positions import Positions
+from nmt.system.errors import SettingError
 
 #: The sum of two vectors of equal variance, times this, has that variance. Section 3.4.
 HALF_VARIANCE = 0.5**0.5

@@ -7,7 +7,6 @@ import torch
 from torch import Tensor, nn
 
 from nmt.attention import AdditiveForm, Attended, Attention, Choices, Memory, Product
-from nmt.errors import SettingError, UserError
 from nmt.kernels import attentive_gru
 from nmt.kernels.attentive_gru import Inner
 from nmt.kernels.energies import ProjectedMemory, Query
@@ -16,6 +15,7 @@ from nmt.model.layered import of_all_layers
 from nmt.model.recurrent.decoder import Products, RecurrentDecoder, RecurrentState, Seen, linear
 from nmt.model.recurrent.first_state import FirstStateKind
 from nmt.model.recurrent.readouts import FromState, product_type
+from nmt.system.errors import SettingError, UserError
 
 
 class RecurrentMemory(NamedTuple):

@@ -5,12 +5,12 @@ from torch import Tensor, nn
 
 from nmt.kernels.attentive_gru import Inner
 from nmt.kernels.gru import gru
-from nmt.limits import Fraction, Layers, Positive
 from nmt.model.contract import Decoded, DecoderParts
 from nmt.model.recurrent.attentive import AttentiveDecoder, RecurrentMemory
 from nmt.model.recurrent.decoder import RecurrentState, Seen, layer_parameters
 from nmt.model.recurrent.first_state import FirstStateKind
 from nmt.model.recurrent.readouts import product_type
+from nmt.system.limits import Fraction, Layers, Positive
 
 
 class Conditional(AttentiveDecoder):

@@ -5,8 +5,8 @@ from typing import Literal
 from torch import Tensor, nn
 
 from nmt.kernels.gru import rnn_layers
-from nmt.limits import Fraction, Layers, Positive
 from nmt.model.contract import Encoded, Encoder
+from nmt.system.limits import Fraction, Layers, Positive
 
 
 class RecurrentEncoder(Encoder):

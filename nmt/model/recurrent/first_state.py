@@ -5,9 +5,9 @@ from typing import Annotated
 import torch
 from torch import Tensor, nn
 
-from nmt.errors import SettingError
-from nmt.limits import one_of
 from nmt.model.contract import Encoded, Sizes
+from nmt.system.errors import SettingError
+from nmt.system.limits import one_of
 
 FIRST_STATES = ("auto", "backward", "last", "mean", "zero")
 FirstStateKind = Annotated[str, one_of(*FIRST_STATES)]

@@ -2,14 +2,14 @@
 
 from torch import Tensor
 
-from nmt.errors import UserError
 from nmt.kernels import input_feeding_gru
-from nmt.limits import Fraction, Layers, Positive
 from nmt.model.contract import Decoded, DecoderParts
 from nmt.model.recurrent.attentive import AttentiveDecoder, RecurrentMemory
 from nmt.model.recurrent.decoder import RecurrentState, Seen, layer_parameters, linear
 from nmt.model.recurrent.first_state import FirstStateKind
 from nmt.model.recurrent.readouts import FromState, Tanh
+from nmt.system.errors import UserError
+from nmt.system.limits import Fraction, Layers, Positive
 
 
 class Luong(AttentiveDecoder):

@@ -4,12 +4,12 @@ from typing import Literal, NamedTuple
 
 from torch import Tensor
 
-from nmt.errors import UserError
-from nmt.limits import Fraction, Layers, Positive
 from nmt.model.contract import DecoderParts, Encoded
 from nmt.model.recurrent.decoder import Products, RecurrentDecoder, RecurrentState, Seen, linear
 from nmt.model.recurrent.first_state import FirstStateKind
 from nmt.model.recurrent.readouts import FromContext
+from nmt.system.errors import UserError
+from nmt.system.limits import Fraction, Layers, Positive
 
 
 class Summary(NamedTuple):

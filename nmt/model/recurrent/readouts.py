@@ -11,8 +11,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from nmt.errors import UserError
-from nmt.limits import Positive
+from nmt.system.errors import UserError
+from nmt.system.limits import Positive
 
 #: Vectors [..., I] -> units [..., U], linear and without a bias.
 Product = Callable[[Tensor], Tensor]

@@ -7,10 +7,10 @@ import torch
 from torch import Tensor, nn
 
 from nmt.attention import AttentionState, Memory
-from nmt.limits import Fraction, Layers, Positive
 from nmt.model.contract import Decoded, DecoderParts, Encoded, head_names
 from nmt.model.layered import LayeredDecoder, LayeredMemory, of_all_layers
 from nmt.model.transformer.layer import DecoderLayer, Entrance, Norm
+from nmt.system.limits import Fraction, Layers, Positive
 
 
 class Cache(NamedTuple):

@@ -7,10 +7,10 @@ import torch
 from torch import Tensor, nn
 
 from nmt.attention import Attention, Memory
-from nmt.limits import Fraction, Layers, Positive
 from nmt.model.contract import Encoded, Encoder, head_names
 from nmt.model.positions import Positions
 from nmt.model.transformer.layer import EncoderLayer, Entrance, Norm
+from nmt.system.limits import Fraction, Layers, Positive
 
 
 class TransformerEncoder(Encoder):

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.attention.heads import HeadLinear, by_head
-from nmt.errors import SettingError
+from nmt.system.errors import SettingError
 
 
 class Branches(nn.Module):

@@ -1,0 +1,85 @@
+"""What a command line may change in a resumed run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from nmt.config.choices import is_choice
+from nmt.config.composition import at_place, compose, parse
+from nmt.config.configuration import ABSENT, EXTENSIBLE, INCIDENTAL, flattened
+from nmt.system.errors import UserError
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+
+def merge_for_resume(
+    saved: DictConfig, saved_overrides: Sequence[str], overrides: Sequence[str], config_name: str = "train"
+) -> DictConfig:
+    """Return the saved configuration with the changes of this command line.
+
+    The changes are the difference that `overrides` make to the composition of `saved_overrides`. Values that the saved
+    configuration already has are not changes. Budget, intervals, workers, device, name and folder of the run may change
+    (INCIDENTAL and EXTENSIBLE).
+
+    Raises:
+        UserError: other settings would change; the message lists key, saved value and new value.
+    """
+    from omegaconf import OmegaConf
+
+    # The run's choices first: choices that it did not name may differ from today's defaults.
+    first = {_key(config_name, line) for line in saved_overrides}
+    saved_overrides = [*(f"{key}={name}" for key, name in saved.choices.items() if key not in first), *saved_overrides]
+    overrides = [at_place(line, saved.choices) for line in overrides]
+    named = {_key(config_name, line) for line in overrides}
+    unchanged = [line for line in saved_overrides if _key(config_name, line) not in named]
+    before = _unresolved(compose(config_name, saved_overrides))
+    try:
+        asked = _unresolved(compose(config_name, [*unchanged, *overrides]))
+    except UserError as error:
+        raise UserError(f"The run cannot be resumed with these settings. {error}") from error
+    was = _unresolved(saved)
+    # Also check settings whose compositions agree: advice may have changed the run's settings.
+    touched = [
+        key
+        for key in dict.fromkeys([*before, *asked])
+        if key in named or before.get(key, ABSENT) != asked.get(key, ABSENT)
+    ]
+    changes = [key for key in touched if was.get(key, ABSENT) != asked.get(key, ABSENT)]
+    refused = [key for key in changes if key not in INCIDENTAL | EXTENSIBLE]
+    if refused:
+
+        def as_text(values: dict[str, Any], key: str) -> str:
+            return str(values[key]) if key in values else "(not there)"
+
+        lines = [f"  {key}: {as_text(was, key)} -> {as_text(asked, key)}" for key in refused]
+        raise UserError(
+            "These settings cannot change when a run is resumed:\n"
+            + "\n".join(lines)
+            + "\nLeave them out, or train a new run with another name=. You can change the budget (trainer.steps, "
+            "trainer.epochs, trainer.minutes), trainer.accumulate, the intervals of validation, saving and logging, "
+            "the workers and the device."
+        )
+    merged = saved.copy()
+    OmegaConf.set_struct(merged, False)
+    for key in changes:
+        if is_choice(key):
+            merged.choices[key] = asked[key]
+        else:
+            OmegaConf.update(merged, key, asked.get(key))
+    OmegaConf.set_struct(merged, True)
+    return merged
+
+
+def _unresolved(config: DictConfig) -> dict[str, Any]:
+    """The settings by their keys; a value that follows from another one stays a reference (`${trainer.steps}`)."""
+    from omegaconf import OmegaConf
+
+    tree: Any = OmegaConf.to_container(config, resolve=False)
+    return flattened(tree)
+
+
+def _key(verb: str, line: str) -> str:
+    """The key of an override; for a choice at another place, "GROUP@PLACE"."""
+    return str(parse(verb, line).get_key_element()).lstrip("+")

@@ -1,1 +1,0 @@
-"""What the verbs do, from a configuration to files: training, translating, evaluating, aligning."""

@@ -1,0 +1,1 @@
+"""What every room may use: errors, files, limits, memory, processes, signals, terminal. Knows nothing of translation."""

@@ -1,0 +1,98 @@
+"""Errors with a message for users. Every room may raise them; the commands print the message and exit with status 1."""
+
+import contextlib
+import difflib
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+
+class UserError(Exception):
+    """A mistake that the user can fix: the message says what is wrong, where, and the fix."""
+
+
+class SettingError(UserError):
+    """An invalid value of a constructor's parameter, under the name of the parameter.
+
+    `nmt.system.limits.checked` adds the key of the part: "size=-4: must be ..." becomes "encoder.size=-4: must be ...".
+    """
+
+    def __init__(self, name: str, value: object, rule: str, key: str | None = None) -> None:
+        """`rule` ends the sentence: "must divide size=64. Give {key}.size=...", with {key} for the key of the part."""
+        message = f"{{key}}.{name}={value}: {rule}"
+        for separator in "./":
+            message = message.replace(f"{{key}}{separator}", f"{key}{separator}" if key else "")
+        super().__init__(message)
+        self.name, self.value, self.rule, self.key = name, value, rule, key
+
+    def at(self, key: str) -> "SettingError":
+        """The error with the key of the part, unless an inner part has added its own."""
+        return SettingError(self.name, self.value, self.rule, key) if self.key is None else self
+
+
+def check_parallel(lines: Mapping[str, int]) -> None:
+    """UserError unless all numbers of lines are equal; the keys are the names of the files or texts."""
+    if len(set(lines.values())) > 1:
+        each = " and ".join(f"{name} has {count:,} line{'s' * (count != 1)}" for name, count in lines.items())
+        raise UserError(f"{each}: line N of each must belong to the same sentence.")
+
+
+#: Exceptions from reading a damaged file, or from using its content.
+_DAMAGE: tuple[type[Exception], ...] = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
+_DAMAGE += (RuntimeError, EOFError)
+
+
+def damaged(path: Path, reason: str = "") -> UserError:
+    """The error for a damaged file or folder of a run."""
+    return UserError(
+        f"{path} is damaged{f': {reason}' if reason else ' and cannot be read'}. Restore the run from an intact copy."
+    )
+
+
+def is_memory_full(error: BaseException) -> bool:
+    """Whether an error means that the memory of the GPU or of the process is full."""
+    torch = sys.modules.get("torch")  # only a process that has imported it raises its errors
+    on_gpu = torch is not None and isinstance(error, torch.OutOfMemoryError)
+    by_torch = isinstance(error, RuntimeError) and "DefaultCPUAllocator: " in str(error)
+    return on_gpu or by_torch or isinstance(error, MemoryError)
+
+
+def missing_package(error: ModuleNotFoundError) -> str:
+    """The message for a package that is not installed; "" if a module of this program is missing."""
+    name = (error.name or "").partition(".")[0]
+    if not name or name == "nmt":
+        return ""
+    return (
+        f"the Python package {name} is not installed for {sys.executable}. Install the program and what it needs: "
+        f"{sys.executable} -m pip install -e FOLDER, with the folder of its pyproject.toml."
+    )
+
+
+@contextlib.contextmanager
+def reading(path: Path, consequence: str = "", also: tuple[type[Exception], ...] = ()) -> Iterator[None]:
+    """Report errors in this context as damage of `path`.
+
+    Args:
+        path: the file or folder.
+        consequence: for the message: what is impossible because of the damage.
+        also: further exceptions that mean damage.
+    """
+    try:
+        yield
+    except _DAMAGE + also as error:
+        if is_memory_full(error):
+            raise
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise damaged(path, f"{consequence} ({reason})" if consequence else "") from error
+    except OSError as error:
+        raise UserError(f"{error.filename or path} cannot be read: {error.strerror or error}.") from error
+
+
+def nearest(name: str, options: Iterable[str], limit: int = 3) -> str:
+    """Return " Did you mean 'a' or 'b'?" with the options nearest to `name`, or "" if none is near."""
+    pool = sorted({str(option) for option in options})
+    matches = difflib.get_close_matches(name, pool, n=limit, cutoff=0.55)
+    matches += [option for option in pool if name and option.startswith(name) and option not in matches][:limit]
+    if not matches:
+        return ""
+    return " Did you mean " + " or ".join(f"'{option}'" for option in matches[:limit]) + "?"

@@ -1,0 +1,117 @@
+"""One process per run, sweep or output: a lock that the system releases with its process."""
+
+import contextlib
+import errno
+import os
+import re
+import socket
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from filelock import FileLock, Timeout
+
+from nmt.system.errors import UserError
+from nmt.system.terminal import print_message
+
+_HOLDER = re.compile(r"process \d+ on [\w.-]+ since \d{4}-\d\d-\d\d \d\d:\d\d$", re.ASCII)
+
+
+class Locked(NamedTuple):
+    """What a lock is for, in messages.
+
+    Attributes:
+        work: what its holder does, after "another process".
+        cure: what another process can do.
+        place: the setting that chooses another place.
+    """
+
+    work: str
+    cure: str
+    place: str
+
+
+TRAINING = Locked("is training this run", "give another name=", "checkpoints=FOLDER")
+SWEEP = Locked("is running this sweep", "give another name=", "checkpoints=FOLDER")
+EVALUATION = Locked("is evaluating this split", "give another output=", "output=FOLDER")
+OUTPUT = Locked("is writing this file", "give another output=", "output=FILE")
+
+
+class LockedError(UserError):
+    """Another process has the lock."""
+
+
+def lock_file(path: Path) -> Path:
+    """The lock file of a run or file: beside it, because it may not exist yet."""
+    return path.parent / f".{path.name}.lock"
+
+
+@contextlib.contextmanager
+def locked(target: Path, purpose: Locked = TRAINING) -> Iterator[None]:
+    """Hold the lock of a run or file. The system frees it when the process ends, even if it is killed.
+
+    Where the file system has no locks, a message says so, and the work goes on.
+
+    Raises:
+        LockedError: another process holds it.
+        UserError: the lock file cannot be written.
+    """
+    lock = FileLock(path := lock_file(target))
+    new_folders = [parent for parent in path.parents if not parent.exists()]  # the innermost first
+    is_writable = False
+    try:
+        is_writable = _acquire(lock, path, target, purpose)
+        yield
+    finally:
+        with contextlib.suppress(OSError):  # Windows keeps the file of an open lock, and a folder may hold the run now
+            if is_writable:
+                path.unlink(missing_ok=True)  # before the release, while no other process can hold the lock
+            for folder in new_folders:
+                folder.rmdir()
+        lock.release()
+
+
+def _acquire(lock: FileLock, path: Path, target: Path, purpose: Locked) -> bool:
+    """Take the lock, and sign its file with the holder; return whether the file can be written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        match = _HOLDER.match(path.read_bytes()[:400].decode("ascii", "replace")) if path.exists() else None
+        with warnings.catch_warnings(
+            action="error", category=UserWarning
+        ):  # newer versions of filelock warn, see below
+            lock.acquire(timeout=0)
+        host = re.sub(r"[^\w.-]", "", socket.gethostname()) or "this machine"
+        with contextlib.suppress(OSError):  # Windows lets nobody write into it, and the work reports a full disk
+            path.write_text(f"process {os.getpid()} on {host} since {time.strftime('%Y-%m-%d %H:%M')}\n", "ascii")
+    except Timeout as error:
+        holder = f" ({match[0]})" if match else ""
+        raise LockedError(
+            f"{target}: another process {purpose.work}{holder}. Wait until it ends, or {purpose.cure}."
+        ) from error
+    except (OSError, UserWarning, RuntimeError) as error:
+        number = (error.errno or errno.EIO) if isinstance(error, OSError) else errno.ENOLCK
+        if number in (errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP):
+            print_message(
+                f"{target}: this file system has no locks, so nothing notices whether another process {purpose.work}. "
+                "Start one only."
+            )
+            return True
+        if not (target.exists() and number in (errno.EACCES, errno.EPERM, errno.EROFS)):
+            raise UserError(
+                f"Cannot make {target}: {os.strerror(number)}. Choose another place with {purpose.place}."
+            ) from error
+        return False  # only the run itself is writable: continue without a lock
+    return True
+
+
+def is_locked(folder: Path) -> bool:
+    """Whether a process trains the run now."""
+    if not lock_file(folder).exists():
+        return False
+    try:
+        with locked(folder):
+            return False
+    except LockedError:
+        return True

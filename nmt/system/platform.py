@@ -1,0 +1,136 @@
+"""What differs between Linux, macOS and Windows. Every other file asks here; signals are in `nmt.system.signals`."""
+
+import contextlib
+import os
+import re
+import shlex
+import signal
+import subprocess
+import threading
+import time
+from pathlib import Path
+from typing import Any, Final, Literal
+
+#: Seconds for which a file may be in use by another program, such as a virus scanner, before it is not replaced.
+PATIENCE: Final = 5.0
+# Windows has no process groups of POSIX.
+_POSIX: Final = hasattr(os, "killpg")
+#: What ends the input that is typed into a terminal.
+END_OF_INPUT: Final = "Ctrl-D" if _POSIX else "Ctrl-Z and Enter"
+_RESERVED: Final = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?")
+_reading = threading.Lock()
+
+
+def sync(path: Path) -> None:
+    """Have the system write a file to the disk (OSError if it cannot). Windows does so for files opened to write."""
+    with path.open("r+b") as file:
+        os.fsync(file.fileno())
+
+
+def replace(source: Path, target: Path) -> None:
+    """Rename a file to a name that may be taken (OSError if it cannot).
+
+    Windows refuses while a program has the target open or mapped into memory; then this tries for a while.
+    """
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            source.replace(target)
+        except PermissionError:
+            if _POSIX or time.monotonic() > end:
+                raise
+            time.sleep(0.05)
+        else:
+            return
+
+
+def read_at(descriptor: int, count: int, place: int) -> bytes:
+    """At most `count` bytes of an open file from a place, in any thread."""
+    if hasattr(os, "pread"):
+        return os.pread(descriptor, count, place)
+    with _reading:
+        os.lseek(descriptor, place, os.SEEK_SET)
+        return os.read(descriptor, count)
+
+
+def name_problem(name: str) -> str:
+    """Why the system can have no file or folder of this name, in a few words; "" if it can."""
+    if name in ("", ".", "..") or "/" in name or os.sep in name or "\0" in name:
+        return "it is not one name"
+    if not _POSIX and (bad := re.search(r'[<>:"|?*\\\x00-\x1f]', name)):
+        return f"Windows allows no {bad[0]} in names"
+    if not _POSIX and (name[-1] in " ." or _RESERVED.fullmatch(name)):
+        return "Windows reserves it"
+    return ""
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def free_memory() -> int:
+    """The main memory that programs may still take, in bytes."""
+    import psutil  # type: ignore[import-untyped]
+
+    return int(psutil.virtual_memory().available)
+
+
+def peak_memory() -> int:
+    """The peak main memory of this process, in bytes."""
+    # getrusage would count the memory of the parent when it started this program.
+    with contextlib.suppress(OSError):
+        if match := re.search(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text(encoding="ascii")):
+            return 1024 * int(match[1])
+    import psutil
+
+    usage = psutil.Process().memory_info()
+    if hasattr(usage, "peak_wset"):
+        return int(usage.peak_wset)
+    with contextlib.suppress(ImportError):
+        import resource
+
+        return max(int(usage.rss), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)  # bytes on macOS
+    return int(usage.rss)
+
+
+def shell_quoted(word: str) -> str:
+    """A word, quoted for the shells of the system: for cmd and PowerShell on Windows."""
+    return shlex.quote(word) if _POSIX else word if re.fullmatch(r"[\w.:/\\=+-]+", word) else f'"{word}"'
+
+
+def shell_command(program: Literal["rm", "mkdir -p"], *paths: Path) -> str:
+    """A command for the shells of the system, which the user can paste."""
+    words = [program if _POSIX else {"rm": "del", "mkdir -p": "mkdir"}[program], *map(shell_quoted, map(str, paths))]
+    return " ".join(words)
+
+
+def apart() -> dict[str, Any]:
+    """Arguments for `Popen`: Ctrl-C does not reach the program, which `ask_to_stop` and `kill` do."""
+    if _POSIX:
+        return {"start_new_session": True}
+    return {"creationflags": getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)}
+
+
+def ask_to_stop(process: "subprocess.Popen[Any]") -> None:
+    """Send a program that was started `apart` the signal on which it saves and ends."""
+    with contextlib.suppress(ProcessLookupError):
+        # On Windows, SIGTERM ends a program at once.
+        process.send_signal(getattr(signal, "CTRL_BREAK_EVENT", signal.SIGTERM))
+
+
+def kill(process: "subprocess.Popen[Any]") -> None:
+    """End a program that was started `apart`, and those that it has started, at once."""
+    import psutil
+
+    with contextlib.suppress(psutil.NoSuchProcess, ProcessLookupError):
+        family = psutil.Process(process.pid).children(recursive=True)
+        process.kill()
+        for child in family:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                child.kill()
+
+
+def was_killed(status: int) -> bool:
+    """Whether the exit status is that of a program that something has killed."""
+    return status == -getattr(signal, "SIGKILL", 9)

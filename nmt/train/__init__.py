@@ -1,0 +1,1 @@
+"""The command that trains a translator or a sweep of them: `python -m nmt.train`."""

@@ -1,0 +1,336 @@
+"""Advice for users who bring only two files: settings for the amount of text, and how the training went.
+
+Before training, `recommend` and `separate_vocabularies` give overrides with reasons; after it, `verdict` gives a
+judgement in plain words and the next commands. The settings were measured on two cores; each can be overridden.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
+from typing import Any, NamedTuple
+
+from nmt.system.platform import shell_quoted
+
+FEW_PAIRS = 1000  # below this a model memorises phrases rather than learning a language
+
+
+class Recommendation(NamedTuple):
+    """Overrides in Hydra's grammar, to be put before the user's own, and the reason for each setting, a line each."""
+
+    overrides: list[str]
+    reasons: list[str]
+
+
+class _Scale(NamedTuple):
+    words: float  # maximum size of the source text for this row
+    vocabulary: int
+    size: int
+    dropout: float
+    sampling: float
+    epochs: int
+
+
+# Measured rows: 29,000 pairs of 12 words (4,000 pieces, 256, 0.3, 20 to 30 epochs) and 165,000 pairs of 8. The others
+# are extrapolated: the vocabulary grows with about the square root of the text (260 pieces are specials and bytes), a
+# larger text needs less dropout, and a small one gains from subword sampling (Kudo 2018, section 5).
+_SCALES = (
+    _Scale(5_000, 500, 64, 0.5, 0.3, 120),
+    _Scale(15_000, 800, 128, 0.4, 0.3, 80),
+    _Scale(40_000, 1_200, 128, 0.4, 0.3, 60),
+    _Scale(120_000, 2_000, 256, 0.4, 0.3, 40),
+    _Scale(800_000, 4_000, 256, 0.3, 0.0, 25),
+    _Scale(5_000_000, 8_000, 384, 0.2, 0.0, 12),
+    _Scale(40_000_000, 16_000, 512, 0.1, 0.0, 5),
+    _Scale(math.inf, 32_000, 512, 0.1, 0.0, 3),
+)
+
+LAYERS = "encoder.layers"
+#: Settings that `verdict` may propose to change.
+CHANGEABLE = (
+    *("model.dropout", "tokenizer.sampling", "tokenizer.model_type", "tokenizer.model"),
+    *("model.embedding_size", "encoder.size", "decoder.size", LAYERS),
+)
+
+PATIENCE = 10  # validations, one per epoch
+
+
+def recommend(
+    pairs: int,
+    mean_length: float,
+    *,
+    unit: str = "words",
+    per_word: float = 1.0,
+    pieces: str | None = "unigram",
+    sizes: bool = True,
+) -> Recommendation:
+    """Recommend settings for a training text of `pairs` pairs with `mean_length` words or characters per sentence.
+
+    The amount of text is measured in words, since a thousand paragraphs teach more than a thousand phrases.
+
+    Args:
+        pairs: number of sentence pairs.
+        mean_length: of the source sentences, in `unit`.
+        unit: "words", or "characters" for text without spaces.
+        per_word: units that make about one word.
+        pieces: the tokenizer's model_type; None if the tokenizer exists already.
+        sizes: whether to recommend sizes and dropout; false if a preset sets them.
+    """
+    words = pairs * max(mean_length / per_word, 1.0)
+    scale = next(scale for scale in _SCALES if words <= scale.words)
+    amount = f"{pairs:,} pairs of about {mean_length:.0f} {unit}"
+    overrides, reasons = [], []
+    # Characters and words have one segmentation, and as many pieces as the text gives.
+    if pieces in ("unigram", "bpe"):
+        # For bpe the setting is the dropout of merges, usually 0.1.
+        sampling = min(scale.sampling, 0.1) if pieces == "bpe" else scale.sampling
+        overrides += [f"tokenizer.vocabulary_size={scale.vocabulary}", f"tokenizer.sampling={sampling}"]
+        reasons.append(
+            f"a vocabulary of {scale.vocabulary:,} pieces for {amount} (tokenizer.vocabulary_size): "
+            "each piece must occur often enough to be learnt"
+        )
+    if sizes:
+        overrides += [
+            f"model.embedding_size={scale.size}",
+            f"model.dropout={scale.dropout}",
+            f"encoder.size={scale.size}",
+            f"decoder.size={2 * scale.size}",  # that of the encoder's values, so that any score fits
+            f"attention.size={scale.size}",
+        ]
+        size_keys = "model.embedding_size, encoder.size, decoder.size, attention.size"
+        little = words <= 40_000
+        reasons += [
+            f"embeddings and states of {scale.size} ({size_keys}): "
+            + ("a larger model would overfit so little text" if little else "in proportion to the text"),
+            f"dropout {scale.dropout} (model.dropout): "
+            + ("strong, against overfitting" if scale.dropout >= 0.4 else "less for a larger text"),
+        ]
+    if scale.sampling and pieces in ("unigram", "bpe"):
+        reasons.append(f"subword regularisation on (tokenizer.sampling={sampling}): it helps small corpora most")
+    overrides += [f"trainer.epochs={scale.epochs}", f"trainer.patience={PATIENCE}"]
+    reasons.append(
+        f"at most {scale.epochs} passes over the text (trainer.epochs): "
+        f"training ends earlier after {PATIENCE} validations without improvement (trainer.patience)"
+    )
+    return Recommendation(overrides, reasons)
+
+
+def separate_vocabularies(scripts: tuple[str, str], *, tied: bool) -> Recommendation:
+    """Recommend one vocabulary per side if the scripts of source and target differ: they share no pieces.
+
+    Args:
+        scripts: of source and target, such as "Latin" and "Han"; "" for text without letters.
+        tied: whether the embeddings of both sides are tied, which needs a joint vocabulary.
+    """
+    if scripts[0] == scripts[1] or "" in scripts:
+        return Recommendation([], [])
+    overrides = ["tokenizer.joint=false", *(["model.tie_embeddings=target"] if tied else [])]
+    texts = f"the source is in {scripts[0]} script, the target in {scripts[1]}"
+    return Recommendation(overrides, [f"separate vocabularies ({' '.join(overrides)}): {texts}"])
+
+
+def verdict(
+    history: Sequence[Mapping[str, Any]],
+    pairs: int,
+    finished_by: str,
+    run: str,
+    overrides: Sequence[str] = (),
+    settings: Mapping[str, Any] | None = None,
+    other: str | None = None,
+    piped: bool = False,
+) -> list[str]:
+    """Judge a training: lines for the user that say how it went, then the commands to run next.
+
+    Args:
+        history: one mapping per validation, in order, with `step`, `epoch`, `minutes`, `train_loss`,
+            `valid_loss` and, if measured, `valid_bleu` or, where BLEU cannot judge, `valid_chrf` with `valid_exact`
+            (all 0 to 100).
+        pairs: sentence pairs of the training text.
+        finished_by: what ended the training: steps, epochs, minutes, patience, interrupted.
+        run: the run's folder, such as `checkpoints/mine`.
+        overrides: the words of the training's command line, to be used again with changes.
+        settings: the values of `CHANGEABLE` in that training, but those that follow from others; only changes to them
+            are proposed.
+        other: an unused name for another run; None appends a 2 to the run's name.
+        piped: whether the text came through a pipe, so that the run cannot be resumed or scored on it.
+    """
+    course = _course(history)
+    lines = []
+    if pairs < FEW_PAIRS:
+        teach = "1 sentence pair teaches" if pairs == 1 else f"{pairs:,} sentence pairs teach"
+        lines.append(
+            f"Too few lines: {teach} words and phrases, not a language. Expect correct "
+            "translations of sentences close to the training text, and guesses for others. A few thousand pairs give "
+            "a first useful model, 30,000 a fair one in a narrow field, a few hundred thousand a good one."
+        )
+    lines.append(f"{_ENDS.get(finished_by, f'The training ended ({finished_by}).')} {_judgement(course)}")
+    title, scores = _scores(history)
+    if scores:
+        last, best = scores[-1], max(scores)
+        exact = max(float(row.get("valid_exact") or 0.0) for row in history)
+        level = _level_of_bleu(best) if title == "BLEU" else _level_of_exact(exact, best)
+        lines.append(f"Validation {title}: {last:.1f} at the end, {best:.1f} at best. {level}")
+    lines.append("Next:")
+    commands = _commands(course, pairs, PurePath(run), overrides, settings or {}, other, piped)
+    lines += [f"  {command}" for command in commands]
+    return lines
+
+
+class _Course(NamedTuple):
+    """What the validation history says."""
+
+    kind: str  # "none" | "diverged" | "overfits" | "improves" | "done"
+    best_step: int = 0
+    best_loss: float = math.nan
+    epochs: float = 0.0
+    minutes: float = 0.0
+
+
+def _course(history: Sequence[Mapping[str, Any]]) -> _Course:
+    rows = [row for row in history if row.get("valid_loss") is not None]
+    if not rows:
+        return _Course("none")
+    losses = [float(row["valid_loss"]) for row in rows]
+    best = min(range(len(rows)), key=lambda at: losses[at] if math.isfinite(losses[at]) else math.inf)
+    last = rows[-1]
+    return _Course(
+        _kind(rows, losses, best),
+        best_step=int(rows[best]["step"]),
+        best_loss=losses[best],
+        epochs=float(last.get("epoch") or 0.0),
+        minutes=float(last.get("minutes") or 0.0),
+    )
+
+
+def _kind(rows: Sequence[Mapping[str, Any]], losses: Sequence[float], best: int) -> str:
+    end = len(rows) - 1
+    if not math.isfinite(losses[end]):
+        return "diverged"
+    scores = _scores(rows)[1]
+    # BLEU often keeps rising for a while after the loss has turned, and BLEU is the goal.
+    score_rises = len(scores) > 2 and scores[-1] == max(scores) and scores[-1] > max(scores[:-1]) + 0.1
+    train = [rows[at].get("train_loss") for at in (best, end)]
+    still_falls = train[0] is None or train[1] is None or float(train[1]) < float(train[0])
+    if still_falls and losses[end] > 1.01 * losses[best] and not (score_rises and losses[end] < 1.05 * losses[best]):
+        return "overfits"
+    # Did the last quarter of the training still improve the loss?
+    before = min(losses[: len(rows) - max(1, len(rows) // 4)], default=math.inf)
+    late = best >= end - len(rows) // 10
+    return "improves" if score_rises or (late and losses[best] < 0.99 * before) else "done"
+
+
+_ENDS = {
+    "steps": "The training ended at its limit of steps.",
+    "epochs": "The training ended at its limit of epochs.",
+    "minutes": "The training ended at its limit of minutes.",
+    "patience": "The training ended because validation no longer improved.",
+    "interrupted": "The training was interrupted; its state is saved.",
+}
+
+
+def _judgement(course: _Course) -> str:
+    best = f"validation was best at step {course.best_step:,} (loss {course.best_loss:.3f})"
+    judgements = {
+        "none": "It was never validated, so it cannot be judged: train longer.",
+        "diverged": "The validation loss is no longer a number: the learning rate is too high for this text.",
+        "overfits": f"It overfits: {best}, and has become worse since while the training loss fell. The weights of the "
+        "best step are used. More time would not help; more text or stronger dropout would.",
+        "improves": f"It still improves: {best}, at or near the end. Train longer.",
+        "done": f"It is about done: {best}, and hardly changes any more. More text or a larger model would help more "
+        "than more time.",
+    }
+    return judgements[course.kind]
+
+
+def in_words(row: Mapping[str, Any]) -> str:
+    """The score of a validation by the metric that judges it."""
+    if row.get("valid_chrf") is None:
+        return f"validation BLEU {row['valid_bleu']:.2f}"
+    return f"validation chrF {row['valid_chrf']:.2f}, exact matches {row['valid_exact']:.1f} %"
+
+
+def _scores(history: Sequence[Mapping[str, Any]]) -> tuple[str, list[float]]:
+    """The title and the values of the metric that judges these validations."""
+    key, title = ("valid_chrf", "chrF") if any("valid_chrf" in row for row in history) else ("valid_bleu", "BLEU")
+    return title, [float(row[key]) for row in history if row.get(key) is not None]
+
+
+def _level_of_exact(exact: float, chrf: float) -> str:
+    bands = (
+        (10.0, "hardly a line is right" + (", but most letters are: look at the endings." if chrf >= 60 else ".")),
+        (50.0, "some lines are right."),
+        (90.0, "most lines are right."),
+    )
+    level = next((words for limit, words in bands if exact < limit), "nearly every line is right.")
+    return f"{exact:.1f} % of the translations equal their reference: {level}"
+
+
+def _level_of_bleu(bleu: float) -> str:
+    bands = (
+        (10.0, "Below 10: some words are right, hardly a sentence."),
+        (20.0, "10 to 20: the topic can be guessed."),
+        (30.0, "20 to 30: the gist is clear, with serious errors."),
+        (40.0, "30 to 40: understandable to good."),
+        (50.0, "40 to 50: good."),
+    )
+    return next((words for limit, words in bands if bleu < limit), "Above 50: close to the references.")
+
+
+def _against_overfitting(settings: Mapping[str, Any]) -> list[str]:
+    """Changes to these settings that reduce overfitting: more noise if there is little, otherwise smaller sizes."""
+    kind, sampling = settings.get("tokenizer.model_type", "unigram"), settings.get("tokenizer.sampling", 0.0)
+    changes = []
+    if settings.get("model.dropout", 0.0) < 0.5:
+        changes.append("model.dropout=0.5")
+    if not sampling and kind in ("unigram", "bpe") and not settings.get("tokenizer.model"):
+        changes.append(f"tokenizer.sampling={0.1 if kind == 'bpe' else 0.3}")
+    keys = [key for key in ("encoder.size", "decoder.size") if key in settings]
+    if len(keys) < 2:  # a part without one follows the embeddings
+        keys.insert(0, "model.embedding_size")
+    sizes = {key: settings.get(key, 0) for key in keys}
+    if not changes and min(sizes.values(), default=0) > 32:
+        changes = [f"{key}={size // 2}" for key, size in sizes.items()]
+    return changes
+
+
+def _commands(
+    course: _Course,
+    pairs: int,
+    run: PurePath,
+    overrides: Sequence[str],
+    settings: Mapping[str, Any],
+    other: str | None,
+    piped: bool,
+) -> list[str]:
+    place = [] if str(run.parent) == "checkpoints" else [f"checkpoints={run.parent}"]
+
+    def train(name: str, *changes: str) -> str:
+        return " ".join(map(shell_quoted, ["python", "-m", "nmt.train", f"name={name}", *place, *changes]))
+
+    def again(*changes: str) -> str:
+        replaced = {word.partition("=")[0] for word in ("name=", "resume=", "checkpoints=", *changes)}
+        others = [word for word in overrides if word.partition("=")[0].lstrip("+") not in replaced]
+        return train(other or f"{run.name}-2", *others, *changes)
+
+    commands = []
+    if course.kind in ("improves", "none"):
+        # Raise all limits; twice the time shows whether the training still improves.
+        epochs, minutes = max(2, math.ceil(2 * course.epochs)), max(10, math.ceil(2 * course.minutes))
+        limits = (f"trainer.epochs={epochs}", f"trainer.minutes={minutes}", "trainer.patience=null")
+        more = again(*limits) if piped else train(run.name, "resume=true", *limits)
+        commands.append(f"{more}    # trains on, up to {epochs} epochs or {minutes} minutes in all")
+    elif course.kind == "diverged":
+        commands.append(f"{again('optimizer.lr=0.0003')}    # a smaller learning rate")
+    elif course.kind == "overfits" or pairs < FEW_PAIRS:
+        changes = _against_overfitting(settings)
+        if changes:
+            commands.append(f"{again(*changes)}    # overfits less")
+    elif LAYERS in settings:
+        commands.append(f"{again(f'{LAYERS}={settings[LAYERS] + 1}')}    # a larger model")
+    evaluate = f"python -m nmt.evaluate {shell_quoted(f'run={run}')}"
+    evaluate += " source=FILE reference=FILE" * piped
+    commands.append(f"{evaluate}    # BLEU, chrF, TER and attention maps")
+    translate = f"python -m nmt.translate {shell_quoted(f'run={run}')}"
+    commands.append(f"{translate} input=FILE output=FILE search.beam_size=5")
+    return commands

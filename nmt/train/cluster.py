@@ -1,0 +1,85 @@
+"""The runs of a sweep as one job array of Slurm: a script for sbatch, which `dry_run=true` prints."""
+
+import re
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from nmt.config.quotes import shell_word, unquoted
+from nmt.system.errors import UserError
+from nmt.system.limits import Amount, NotNegative, Positive
+from nmt.system.terminal import print_message
+from nmt.train.workers import Planned, environment, training
+
+SAVING_SECONDS = 120  # before the end of a job's time
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Who trains the runs of a sweep, and what a job asks for; `configs/sweep.yaml` explains the settings."""
+
+    launcher: Literal["local", "slurm"]
+    minutes: Positive
+    gpus: NotNegative
+    cpus: Positive | None
+    memory_gb: Amount | None
+    partition: str | None
+    options: Mapping[str, Any]
+
+    def script(self, place: Path, plan: Sequence[Planned], jobs: int) -> str:
+        """Return the script of a job array with a task for each run; `jobs` run at a time, 0 leaves that to the queue.
+
+        Before its time ends, a task gets SIGTERM, so that the run is saved. Then it is queued again.
+        """
+        options = {
+            "job-name": place.name,
+            "array": f"0-{len(plan) - 1}{f'%{jobs}' if jobs else ''}",
+            "time": self.minutes,
+            "gpus-per-node": self.gpus or None,
+            "cpus-per-task": self.cpus,
+            "mem": None if self.memory_gb is None else f"{round(self.memory_gb * 1024)}M",
+            "partition": self.partition,
+            "signal": f"TERM@{SAVING_SECONDS}",
+            "output": "slurm-%x.out",
+            "open-mode": "append",
+            **self.options,
+        }
+        lines = ["#!/bin/bash"]
+        lines += [f"#SBATCH --{key}={shell_word(str(value))}" for key, value in options.items() if value is not None]
+        lines += [f"mkdir -p {shell_word(str(place))}", "case $SLURM_ARRAY_TASK_ID in"]
+        for number, planned in enumerate(plan):
+            command = " ".join(map(shell_word, training([*map(unquoted, planned.words)])))
+            lines.append(f"{number}) srun {command} >> {shell_word(str(place / planned.name))}.log 2>&1 ;;")
+        lines += ["esac", "status=$?", '[ $status -eq 143 ] && scontrol requeue "$SLURM_JOB_ID"', "exit $status", ""]
+        return "\n".join(lines)
+
+
+def submit(script: str, place: Path) -> None:
+    """Give a script to the queue, unless it has jobs of this sweep already.
+
+    Raises:
+        UserError: it has, it refuses the script, or there is no queue.
+    """
+    waiting = _told(["squeue", "--me", "--noheader", "--format=%i", f"--name={place.name}"])
+    if waiting:
+        raise UserError(
+            f"The jobs of {place} are in the queue already: {' '.join(waiting.split())}. Wait until they end, or "
+            f"cancel them: scancel --me --name={shell_word(place.name)}"
+        )
+    print_message(_told(["sbatch"], script))
+
+
+def _told(command: Sequence[str], script: str = "") -> str:
+    try:
+        done = subprocess.run(command, input=script, env=environment(), capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise UserError(
+            f"The jobs cannot be submitted: {command[0]} cannot be started ({error.strerror}). Run the command on a "
+            "login node of a Slurm cluster."
+        ) from error
+    if done.returncode:
+        reason = re.sub(r"\s+", " ", done.stderr).strip()
+        raise UserError(f"The jobs cannot be submitted: {command[0]}: {reason or f'status {done.returncode}'}")
+    return done.stdout.strip()

@@ -1,0 +1,162 @@
+"""From the splits of a data set to batches: tokenizer, pairs, word links. A resumed run needs the same ones."""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from nmt.build import parts as build
+from nmt.data.batch import Batch
+from nmt.data.cache import prepare, spilled
+from nmt.data.dataset import Split, links_fingerprint
+from nmt.data.document_lines import Contexts
+from nmt.data.guide import Guide
+from nmt.data.pairs import EncodedPairs, SampledPairs, held
+from nmt.data.stored import HELD
+from nmt.data.token_batches import TokenBatches
+from nmt.data.tokenizer_cache import trained
+from nmt.system.errors import UserError
+from nmt.text.tokenizer import Tokenizer, load_tokenizer
+from nmt.train.recipe import Recipe
+
+Say = Callable[[str], None]
+
+
+class Prepared(NamedTuple):
+    """The training pairs, and batches of both splits."""
+
+    pairs: EncodedPairs
+    batches: TokenBatches
+    valid_batches: TokenBatches
+
+
+def guiding_links(recipe: Recipe, split: Split) -> str | None:
+    """The fingerprint of the links for guided alignment; None without guided alignment.
+
+    Raises:
+        UserError: there are no links or no attention, or the links have changed since the run began.
+    """
+    if not recipe.settings.guided_alignment:
+        return None
+    if not recipe.attends:
+        raise UserError(
+            "trainer.guided_alignment needs attention, but decoder=none has none. Leave it out, or use a decoder with "
+            "attention."
+        )
+    if split.links is None:
+        raise UserError(
+            f"trainer.guided_alignment needs word links of the training text, and the data set {recipe.source.name} "
+            f"has none. For a data set in files, give data.train_links=FILE with one line per pair (0-0 1-2 ...)."
+        )
+    fingerprint, run = links_fingerprint(split.links), recipe.resumed
+    if run is not None and run.facts().get("links", fingerprint) != fingerprint:
+        raise UserError(
+            f"The word links of {split.name} have changed since {run.folder} began. To resume, restore them; or train "
+            f"a new run with another name=."
+        )
+    return fingerprint
+
+
+def check_documents(recipe: Recipe, splits: Sequence[Split]) -> None:
+    """UserError if the model is to see previous sentences, but the text does not come in documents."""
+    sentences = recipe.context_sentences
+    for split in splits:
+        if sentences and split.documents is None:
+            raise UserError(
+                f"context.sentences={sentences} needs documents, but {split.name} of {recipe.source.name} is text of "
+                "single sentences. Say where documents end: data.documents=blank for empty lines, or files (data=text, "
+                "data=files); or use data=documents. Or give context.sentences=0."
+            )
+
+
+def tokenizer_for(recipe: Recipe, split: Split, say: Say) -> Tokenizer:
+    """The tokenizer of a resumed run, or a new tokenizer from the training text."""
+    if recipe.resumed is not None:
+        return load_tokenizer(recipe.resumed.tokenizer)
+    if not split.source:
+        raise UserError("The training set is empty. Give files with sentence pairs.")
+    tokenizer, notes = trained(build.build_tokenizer_trainer(recipe.config), split, recipe.place.cache)
+    for note in notes:
+        say(note)
+    return tokenizer
+
+
+def prepared(recipe: Recipe, tokenizer: Tokenizer, splits: tuple[Split, Split], say: Say) -> Prepared:
+    """Batches of the training and the validation split.
+
+    Raises:
+        UserError: a split has no pairs, or has changed since the run began.
+    """
+    settings, train_split = recipe.settings, splits[0]
+    pairs, valid_pairs = (_encoded(recipe, tokenizer, split, say) for split in splits)
+    alpha = float(recipe.config.tokenizer.sampling)
+    sampled = SampledPairs(
+        train_split,
+        tokenizer,
+        alpha=alpha,
+        seed=recipe.place.seed,
+        max_source_length=settings.max_source_length,
+        max_target_length=settings.max_target_length,
+        hold=functools.partial(spilled, cache=recipe.place.cache) if len(pairs) > HELD else held,
+    )
+    guides: list[Callable[[Batch], Batch]] = []
+    guides += [Guide(train_split, tokenizer)] if settings.guided_alignment else []
+    batches = TokenBatches(
+        sampled if alpha > 0 else pairs,
+        tokens_per_batch=settings.tokens_per_batch,
+        sentences_per_batch=settings.sentences_per_batch,
+        seed=recipe.place.seed,
+        guide=_all(guides + _contexts(recipe, tokenizer, train_split)),
+        folder=recipe.place.cache,
+    )
+    valid_batches = TokenBatches(
+        valid_pairs,
+        tokens_per_batch=settings.tokens_per_batch,
+        shuffle=False,
+        guide=_all(_contexts(recipe, tokenizer, splits[1])),
+    )
+    return Prepared(pairs, batches, valid_batches)
+
+
+def _contexts(recipe: Recipe, tokenizer: Tokenizer, split: Split) -> list[Callable[[Batch], Batch]]:
+    """What adds previous sentences to the batches of a split, if the model sees any."""
+    sentences = recipe.context_sentences
+    return [Contexts(split, tokenizer, sentences, recipe.settings.max_source_length)] if sentences else []
+
+
+def _all(guides: Sequence[Callable[[Batch], Batch]]) -> Callable[[Batch], Batch] | None:
+    """One function that does what all of these do."""
+    if not guides:
+        return None
+
+    def guide(batch: Batch) -> Batch:
+        for add in guides:
+            batch = add(batch)
+        return batch
+
+    return guide
+
+
+def _encoded(recipe: Recipe, tokenizer: Tokenizer, split: Split, say: Say) -> EncodedPairs:
+    pairs = prepare(
+        split,
+        tokenizer,
+        max_source_length=recipe.settings.max_source_length,
+        max_target_length=recipe.settings.max_target_length,
+        cache=recipe.place.cache,
+        workers=recipe.settings.workers,
+    )
+    note = pairs.dropped_note()
+    say(f"{split.name}: {len(pairs):,} pairs.{' ' + note if note else ''}")
+    if len(pairs) == 0:
+        raise UserError(
+            f"The {split.name} set is empty: {note or 'it holds no pairs'} "
+            f"Give text, or raise trainer.max_source_length and trainer.max_target_length."
+        )
+    run = recipe.resumed
+    fingerprint = split.fingerprint()
+    if run is not None and run.facts().get("text", {}).get(split.name, fingerprint) != fingerprint:
+        raise UserError(
+            f"The text of {split.name} has changed since {run.folder} began. "
+            f"To resume, restore the text; or train a new run with another name=."
+        )
+    return pairs

@@ -1,0 +1,361 @@
+"""From a command line to a recipe: a new run with settings that fit its text, or a resumed run."""
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from omegaconf import DictConfig, OmegaConf
+
+from nmt.build import parts as build
+from nmt.build.open import data_words, describes, may_use, note_unused_attention
+from nmt.build.paths import is_writable, pipes_of, unprotect
+from nmt.build.requests import read
+from nmt.config.composition import compose
+from nmt.config.configuration import ABSENT, look_up, without_classes
+from nmt.config.resumption import merge_for_resume
+from nmt.data.dataset import DataSource, Split
+from nmt.data.sources import UserFiles
+from nmt.data.stored import MANY
+from nmt.model.weights import lost
+from nmt.runs.run import Run, attends, check_name, missing_run
+from nmt.system.compute import Compute
+from nmt.system.errors import UserError
+from nmt.system.limits import NotNegative
+from nmt.system.locks import locked
+from nmt.system.terminal import print_message
+from nmt.text.scripts import lengths, script_of
+from nmt.train.advice import recommend, separate_vocabularies
+from nmt.training.budget import Budget, Spent
+from nmt.training.guidance import guided_heads
+from nmt.training.schedules import Schedule
+from nmt.training.settings import TrainerSettings
+
+RESUME = ("false", "auto", "true")  # auto: true if the run exists
+BUDGETS = tuple(field.name for field in fields(Budget))
+
+
+@dataclass(frozen=True)
+class Place:
+    """The environment of a training.
+
+    Attributes:
+        compute: where to train.
+        checkpoints: the folder of run folders.
+        cache: the folder of tokenised text.
+        seed: for initialisation, dropout and the order of batches.
+    """
+
+    compute: Compute
+    checkpoints: Path
+    cache: Path
+    seed: NotNegative
+
+    def __post_init__(self) -> None:
+        self.compute.check_searches_not()
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A training to run.
+
+    Attributes:
+        config: every choice and setting, to build from and to save.
+        words: the command line to save: automatic choices, then the user's words.
+        user_words: the user's words only.
+        run: the run; None for a new run that is named after its data and model.
+        resume: whether the run is resumed.
+        source: the data set.
+        settings: of the loop.
+        schedule: of the learning rate.
+        place: where.
+    """
+
+    config: DictConfig
+    words: Sequence[str]
+    user_words: Sequence[str]
+    run: Run | None
+    resume: bool
+    source: DataSource
+    settings: TrainerSettings
+    schedule: Schedule
+    place: Place
+
+    @property
+    def resumed(self) -> Run | None:
+        """The run to resume, if there is one."""
+        return self.run if self.resume else None
+
+    @property
+    def attends(self) -> bool:
+        """Whether the model has attention."""
+        return attends(self.config)
+
+    @property
+    def stem(self) -> str:
+        """A name for a run, from its data, encoder (unless it is the default), wiring and score."""
+        choices = self.config.choices
+        encoder = [choices["encoder"]] if choices["encoder"] != "gru" else []
+        score = [choices["attention/score"]] if self.attends else []
+        context = [f"{choices['context']}{self.context_sentences}"] if self.context_sentences else []
+        return "-".join([self.source.name, *encoder, choices["decoder"], *score, *context])
+
+    @property
+    def context_sentences(self) -> int:
+        """How many previous sentences the model sees."""
+        return int(self.config.context.sentences)
+
+    def setting(self, key: str) -> Any:
+        """The value of a setting; None if there is no such setting."""
+        return OmegaConf.select(self.config, key)
+
+    def named(self, name: str) -> DictConfig:
+        """The configuration with the run's name."""
+        config = self.config.copy()
+        config.name = name
+        return config
+
+
+@contextmanager
+def opened(config: DictConfig, overrides: Sequence[str]) -> Iterator[Recipe | None]:
+    """The recipe of a command line, with its run locked if it has a name; None if there is nothing to do.
+
+    Raises:
+        UserError: the run cannot be created or resumed; see also `new_recipe`.
+    """
+    resume = str(config.resume).lower()
+    if resume not in RESUME:
+        raise UserError(f"resume={config.resume}: must be true, auto or false.")
+    if config.name is None:
+        if resume != "false":
+            raise UserError(f"resume={resume} needs the run's name. Give name= as well.")
+        yield new_recipe(config, overrides, None)
+        return
+    check_name(str(config.name))
+    run = Run(Path(str(config.checkpoints)) / str(config.name))
+    if not run.exists():
+        run.check_free()
+        if resume == "true":
+            raise UserError(f"{missing_run(run.folder)} To train a new run, leave out resume=true or give resume=auto.")
+    with locked(run.folder):
+        if not run.exists():
+            yield new_recipe(config, overrides, run)
+            return
+        if resume == "false":
+            raise UserError(
+                f"{run.folder} already exists. To resume it, add resume=true. To train a new run, give another name=."
+            )
+        given, config = config, resumed(run, overrides)
+        finished = already_finished(config, run)
+        if finished:
+            print_message(finished)
+        elif not is_writable(run.folder):
+            raise UserError(f"{run.folder} is write-protected and cannot be resumed: {unprotect(run.folder)}")
+        yield None if finished else resumed_recipe(checked_data(config, run, given), run)
+
+
+def checked_data(config: DictConfig, run: Run, given: DictConfig) -> DictConfig:
+    """The configuration of a run to resume, whose data settings may be used.
+
+    They may if this user has made the run, or if the command line says them all. Of other runs, the folders are those
+    of this command line.
+
+    Args:
+        config: the run's, with the changes of the command line.
+        run: the run.
+        given: the configuration of the command line alone.
+
+    Raises:
+        UserError: the data settings may not be used.
+    """
+    if run.is_own():
+        return config
+    saved, said = (without_classes(OmegaConf.to_container(each.data, resolve=True)) for each in (config, given))
+    same = config.choices["data"] == given.choices["data"] and all(
+        said.get(key, ABSENT) == value for key, value in saved.items()
+    )
+    if not same and not may_use(config):
+        raise UserError(
+            f"{run.folder} was made or changed elsewhere, so its data settings are not used. "
+            f"If you trust them, repeat them on the command line: {' '.join(data_words(run))}"
+        )
+    config = config.copy()
+    config.cache, config.checkpoints = given.cache, given.checkpoints
+    return config
+
+
+def new_recipe(config: DictConfig, overrides: Sequence[str], run: Run | None) -> Recipe:
+    """The recipe of a new run, with sizes that fit the text if it comes from the user's own files.
+
+    Raises:
+        UserError: a setting is out of range, or sizes do not fit together.
+    """
+    build.check(config)
+    note_unused_attention([config], overrides)
+    if pipes := pipes_of(config.data):
+        if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+            raise UserError(f"{pipes}: several processes cannot read one pipe. Write the text to a file.")
+        print_message(f"{pipes}: a pipe. The run cannot be resumed or scored on this text. For that, train on a file.")
+    source, words = _source(config), list(overrides)
+    if isinstance(source, UserFiles):
+        config, words = fit_to_text(config, words, source)
+    take_named_budget(config, overrides)
+    return _recipe(config, words, overrides, run, source)
+
+
+def resumed_recipe(config: DictConfig, run: Run) -> Recipe:
+    """The recipe of a resumed run with the configuration from `resumed` (UserError as `new_recipe`)."""
+    words = run.overrides()
+    with describes(run, "a training"):
+        if pipes := pipes_of(config.data):
+            raise UserError(
+                f"{run.folder} cannot be resumed: it was trained on a pipe ({pipes}), whose text was not kept. Write "
+                "the text to a file, and train a new run on it with another name=."
+            )
+        return _recipe(config, words, words, run, _source(config), resume=True)
+
+
+def _source(config: DictConfig) -> DataSource:
+    source = build.build_source(config)
+    source.known = Path(str(config.cache), "files")
+    return source
+
+
+def _recipe(
+    config: DictConfig,
+    words: Sequence[str],
+    user_words: Sequence[str],
+    run: Run | None,
+    source: DataSource,
+    resume: bool = False,
+) -> Recipe:
+    settings, schedule = build.build_trainer(config), build.build_schedule(config)
+    build.build_search(config.search)
+    check_model(config)
+    return Recipe(config, words, user_words, run, resume, source, settings, schedule, read(Place, config))
+
+
+def resumed(run: Run, overrides: Sequence[str]) -> DictConfig:
+    """The configuration of a resumed run, with the changes of the command line.
+
+    Raises:
+        UserError: the run is damaged, or the command line changes what cannot change.
+    """
+    with describes(run, "a training"):
+        config = merge_for_resume(run.config(), run.overrides(), overrides)
+        take_named_budget(config, overrides)
+    return config
+
+
+def check_model(config: DictConfig) -> None:
+    """UserError if sizes do not fit together, before any text is read."""
+    build.check(config)
+    trainer = build.build_tokenizer_trainer(config)
+    joint = len(trainer.models) == 1 if trainer.models else trainer.joint
+    with possible():
+        model = build.assemble(config, 8, 8, joint)
+        build.build_optimizer(config, model)
+    if build.build_trainer(config).guided_alignment and model.decoder.heads:
+        guided_heads(model.decoder.heads, config.trainer.get("guided_head"))
+
+
+@contextmanager
+def possible() -> Iterator[None]:
+    """Convert torch's errors about impossible settings to UserError."""
+    try:
+        yield
+    except torch.OutOfMemoryError:
+        raise
+    except (ValueError, RuntimeError, ZeroDivisionError) as error:
+        raise UserError(f"Invalid model settings: {str(error).splitlines()[0]}") from error
+
+
+def fit_to_text(config: DictConfig, overrides: Sequence[str], source: UserFiles) -> tuple[DictConfig, list[str]]:
+    """Choose sizes by the amount of text; the command line takes precedence.
+
+    Returns the configuration and its command line.
+    """
+    split = source.read("train")
+    some = split.source[:: len(split.source) // MANY + 1]  # of very many lines, every second, third ...
+    counts, unit, per_word = lengths(some)
+    # A line that is dropped for its length makes no small text a large one.
+    longest = per_word * build.build_trainer(config).max_source_length
+    advised, reasons = recommend(
+        len(split.source),
+        sum(min(count, longest) for count in counts) / max(1, len(counts)),
+        unit=unit,
+        per_word=per_word,
+        pieces=None if config.tokenizer.model else str(config.tokenizer.model_type),
+        sizes="experiment" not in _keys(overrides),
+    )
+    raw: Any = OmegaConf.to_container(config, resolve=False)
+    # Sizes that are not there or follow from others are left alone.
+    of = {word: word.partition("=")[0] for word in advised}
+    advised = [word for word in advised if not of[word].endswith(".size") or isinstance(look_up(raw, of[word]), int)]
+    named = _keys(overrides)
+    if named & {f"trainer.{budget}" for budget in BUDGETS}:
+        named |= {f"trainer.{budget}" for budget in BUDGETS}
+    for reason in reasons:
+        keys = set(re.findall(r"\b[a-z]+\.[a-z_]+", reason)) - {"trainer.patience"}
+        if not keys or keys - named:  # unless the user has set another one
+            print_message(reason)
+    words = [*advised, *overrides]
+    return compose("train", words), words
+
+
+def own_settings(recipe: Recipe, keys: Iterable[str]) -> dict[str, Any]:
+    """The values of those keys that are settings and do not follow from others, as a Transformer's size does."""
+    raw: Any = OmegaConf.to_container(compose("train", recipe.user_words), resolve=False)
+    given = {key: look_up(raw, key) for key in keys}
+    fixed = (key for key, value in given.items() if value is not ABSENT and not str(value).startswith("${"))
+    return {key: recipe.setting(key) for key in fixed}
+
+
+def with_own_vocabularies(recipe: Recipe, split: Split) -> tuple[Recipe, list[str]]:
+    """Separate vocabularies if the scripts differ, unless the command line sets them; with the reasons."""
+    named = _keys(recipe.user_words)
+    tokenizer, model = recipe.config.tokenizer, recipe.config.model
+    fixed = "tokenizer.joint" in named or (model.tie_embeddings == "all" and "model.tie_embeddings" in named)
+    if recipe.resume or fixed or tokenizer.model or not tokenizer.joint:
+        return recipe, []
+    codes = recipe.source.languages
+    scripts = script_of(split.source, codes[0]), script_of(split.target, codes[1])
+    advised, reasons = separate_vocabularies(scripts, tied=model.tie_embeddings == "all")
+    config = recipe.config.copy()
+    config.merge_with_dotlist(advised)
+    return replace(recipe, config=config, words=[*advised, *recipe.words]), reasons
+
+
+def _keys(overrides: Sequence[str]) -> set[str]:
+    return {override.lstrip("+").partition("=")[0] for override in overrides}
+
+
+def take_named_budget(config: DictConfig, overrides: Sequence[str]) -> None:
+    """Drop the default budgets if the command line sets one, so that 10 minutes are 10 minutes."""
+    named = _keys([override for override in overrides if not override.endswith("=null")])
+    if named & {f"trainer.{budget}" for budget in BUDGETS}:
+        for budget in BUDGETS:
+            if f"trainer.{budget}" not in named:
+                config.trainer[budget] = None
+
+
+def already_finished(config: DictConfig, run: Run) -> str:
+    """The message for a run that has used its budget; "" if it has not."""
+    facts, settings = run.facts(), build.build_trainer(config)
+    if facts.get("status") != "finished" or (run.best_step() is not None and lost(run.best)):
+        return ""  # a resumed training writes lost weights again
+    name = settings.budget.used_up(Spent(*(facts.get(key, 0) for key in ("step", "epochs", "minutes"))))
+    patient = facts.get("finished_by") == "patience"
+    if name is None and patient and run.config().trainer.get("patience") == settings.patience:
+        name = "patience"
+    if name is None:
+        return ""
+    limit = getattr(settings, name)
+    reached = f"trainer.{name}={limit} is reached"
+    return (
+        f"{run.folder} is already finished: {reached}. To train longer, raise it: trainer.{name}={(limit or 1) * 2:g}."
+    )

@@ -1,0 +1,382 @@
+"""From a recipe to a trained run folder: text -> tokenizer -> batches -> model -> loop. Checks come first."""
+
+import contextlib
+import functools
+import io
+import shutil
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from nmt.alignment.word_weights import links
+from nmt.build import parts as build
+from nmt.build.approximations import MINUTES, measured
+from nmt.build.open import unchecked
+from nmt.build.paths import pipes_of
+from nmt.config.quotes import pasteable, python, unquoted
+from nmt.data.document_lines import contexts_of
+from nmt.data.habits import habits
+from nmt.data.languages import doubts
+from nmt.data.pairs import length_ratio, lexicon_of
+from nmt.data.sources import UserFiles
+from nmt.data.streams import keeping_pipes
+from nmt.data.token_batches import TokenBatches
+from nmt.model import Seq2Seq
+from nmt.model.weights import lost
+from nmt.runs.run import EXAMPLE_FOLLOWS, Run, TakenError, free_name
+from nmt.system.errors import UserError
+from nmt.system.files import remove_unfinished
+from nmt.system.integrity import replacing
+from nmt.system.locks import LockedError, locked
+from nmt.system.memory import give_memory_back
+from nmt.system.platform import peak_memory
+from nmt.system.processes import Processes, joined
+from nmt.system.terminal import linked, print_message, printable
+from nmt.text.tokenizer import Tokenizer
+from nmt.train.advice import CHANGEABLE, in_words, verdict
+from nmt.train.preparation import check_documents, guiding_links, prepared, tokenizer_for
+from nmt.train.recipe import Recipe, opened, own_settings, possible, resumed_recipe, with_own_vocabularies
+from nmt.training.checkpoint import Counters, check_state, load_state
+from nmt.training.followers import follow
+from nmt.training.learner import Learner
+from nmt.training.loop import Outcome, TrainingLoop
+from nmt.training.validation import Validation, greedy_scores, judged_by, look_at
+from nmt.translation.translator import EXTRA_LENGTH
+from nmt.translation.types import Translation
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+PRIVATE = ("trainer.pt", "trainer-before.pt", "last.safetensors", "tensorboard")  # not needed for translating
+
+
+def train(config: "DictConfig", overrides: Sequence[str]) -> int:
+    """Train a run, or resume one, with all processes of torchrun. Nothing is written before all checks have passed.
+
+    Returns the exit status: 0, or 128 + the signal that interrupted it.
+    """
+    with joined() as processes:
+        if not processes.leads:
+            return _follow(processes)
+        with (
+            keeping_pipes(),
+            contextlib.ExitStack() as lock,  # of a run that is named only when it is made
+            processes.leading() as followers,
+            opened(config, overrides) as recipe,
+        ):
+            return 0 if recipe is None else _Session(recipe, lock, processes, followers).train()
+
+
+def _follow(processes: Processes) -> int:
+    """Take part in the training of the leader's run, which lies where all processes can read it."""
+    folder = processes.share()
+    if folder is None:
+        return 0
+    run = Run(Path(folder))
+    recipe = resumed_recipe(run.config(), run)
+    compute = recipe.place.compute
+    splits = recipe.source.read("train"), recipe.source.read("valid")
+    tokenizer = tokenizer_for(recipe, splits[0], lambda _: None)
+    with _enough_memory():
+        model = build.build_model(recipe.config, tokenizer).to(compute.device)
+        optimizer = build.build_optimizer(recipe.config, model)
+        _, batches, _ = prepared(recipe, tokenizer, splits, lambda _: None)
+        learner = Learner(model, optimizer, recipe.schedule, recipe.settings, compute, processes)
+        follow(learner, batches, recipe.place.seed, load_state(run.state) if run.state.exists() else None)
+    return 0
+
+
+class _Session:
+    """One session of one run. Messages go to the run's log as well, also those from before the run exists."""
+
+    def __init__(
+        self, recipe: Recipe, lock: contextlib.ExitStack, processes: Processes, followers: contextlib.ExitStack
+    ) -> None:
+        self.recipe, self.lock, self.processes, self.followers = recipe, lock, processes, followers
+        self.run: Run | None = None
+        self.lines: list[str] = []  # messages from before the run exists
+        self.restored = False  # whether the last state is damaged, and the one before is in its place
+
+    def say(self, line: str) -> None:
+        """Print a line on standard error, and write it to the run's log."""
+        line = printable(line)
+        print_message(line)
+        if self.run is not None:
+            self.run.log(line)
+        else:
+            self.lines.append(line)
+
+    def train(self) -> int:
+        """See `train`."""
+        source, compute, settings = self.recipe.source, self.recipe.place.compute, self.recipe.settings
+        state = self._saved_state()
+        source.check()
+        train_split, valid_split = source.read("train"), source.read("valid")
+        links = guiding_links(self.recipe, train_split)
+        check_documents(self.recipe, (train_split, valid_split))
+        self.recipe, reasons = with_own_vocabularies(self.recipe, train_split)
+        for note in [*source.notes(), *doubts(source.languages, (train_split.source, train_split.target)), *reasons]:
+            self.say(note)
+        give_memory_back()
+        tokenizer = tokenizer_for(self.recipe, train_split, self.say)
+        give_memory_back()
+        with _enough_memory(), possible():
+            model = build.build_model(self.recipe.config, tokenizer).to(compute.device)
+        optimizer = build.build_optimizer(self.recipe.config, model)
+        pairs, batches, valid_batches = prepared(self.recipe, tokenizer, (train_split, valid_split), self.say)
+        if state is not None and self.recipe.run is not None:
+            check_state(self.recipe.run.state, state, model)
+            self._check_best(self.recipe.run, state)
+        self._describe(model, tokenizer, batches)
+        give_memory_back()
+        facts = {"pairs": len(pairs)} if links is None else {"pairs": len(pairs), "links": links}
+        run = self._open(tokenizer, facts)
+        ratio = length_ratio(pairs, EXTRA_LENGTH)
+        self.processes.share(str(run.folder))
+        if not run.lexicon.exists():
+            lexicon_of(pairs, tokenizer.source.size).save(run.lexicon, tokenizer.fingerprint)
+            give_memory_back()
+        count = settings.validate_sentences
+        sources, references = list(valid_split.source[:count]), list(valid_split.target[:count])
+        contexts = contexts_of(sources, valid_split.documents, model.context_sentences)
+        metric, notes = judged_by(references, source.languages[1])
+        run.note(length_ratio=ratio, source_lines=habits(train_split.source, source.languages[0]), judged_by=metric)
+        for note in notes:
+            self.say(note)
+        translate = greedy_scores(sources, references, source.languages[1], tokenizer, compute, ratio, contexts)
+        with _enough_memory():
+            learner = Learner(model, optimizer, self.recipe.schedule, settings, compute, self.processes)
+            look = look_at(settings.samples if settings.tensorboard else 0, tokenizer, compute)
+            validation = Validation(valid_batches, translate, compute, look)
+            loop = TrainingLoop(settings, learner, batches, validation, run)
+            outcome = loop.run(self.recipe.place.seed, state)
+            self.followers.close()
+        compare = functools.partial(measured, run, compute, sources, references, source.languages[1], contexts)
+        return self._finish(run, outcome, len(pairs), compare)
+
+    def _saved_state(self) -> dict[str, Any] | None:
+        """The trainer's state of earlier sessions, if their validations can be read as well."""
+        run = self.recipe.resumed
+        if run is None:
+            return None
+        run.history()
+        if run.is_unchecked():
+            self.say(unchecked(run))
+        if not run.state.exists() and run.facts().get("status") in ("begun", "running"):
+            self.say(f"{run.folder} has no saved state yet: training starts from the beginning.")
+            return None
+        try:
+            return load_state(run.state)
+        except UserError:
+            if not run.earlier_state.exists():
+                raise
+            state = load_state(run.earlier_state)
+        self.say(
+            f"{run.state} is damaged: training continues from {run.earlier_state.name}, the state of step "
+            f"{state.get('step')}."
+        )
+        self.restored = True
+        return state
+
+    def _check_best(self, run: Run, state: dict[str, Any]) -> None:
+        """Forget the best validation if its weights are lost, so that the next one replaces them."""
+        problem = lost(run.best)
+        if problem and run.best_step() is not None:
+            self.say(f"{run.best} is {problem}: the next validation counts as the best and writes it again.")
+            state.update(best=Counters().best, bad_validations=0)
+
+    def _describe(self, model: Seq2Seq, tokenizer: Tokenizer, batches: TokenBatches) -> None:
+        compute, settings = self.recipe.place.compute, self.recipe.settings
+        parameters = sum(parameter.numel() for parameter in model.parameters())
+        sizes = f"{tokenizer.source.size:,}"
+        if not tokenizer.joint:
+            sizes += f" and {tokenizer.target.size:,}"
+        kind, reach = "no attention", model.decoder.max_positions
+        if model.decoder.heads:
+            choices = self.recipe.config.choices
+            kind = f"{choices['encoder']} encoder, {choices['decoder']} decoder, {choices['attention/score']}"
+        self.say(
+            f"Model: {kind}, {parameters:,} parameters, {sizes} pieces, on {compute.device} "
+            f"({self._hands()}) in {'bfloat16' if compute.dtype else 'float32'}"
+            f"{model.decoder.describe()}."
+        )
+        if tokenizer.target.folds_case:
+            self.say(
+                "The tokenizer writes lower case: validation ignores case. On test sets read BLEU, lower-cased and "
+                "tokenised."
+            )
+        if compute.emulates:
+            self.say("This CPU has no bfloat16 instructions, so training is many times slower. Give precision=float32.")
+        if reach is not None and settings.max_source_length >= reach:
+            self.say(
+                f"The attention sees only the first {reach:,} pieces of a sentence "
+                f"(attention.score.positions), but trainer.max_source_length is {settings.max_source_length:,}."
+            )
+        for part, longest in (("encoder", settings.max_source_length), ("decoder", settings.max_target_length)):
+            known = getattr(model, part).learned_positions
+            if known is not None and longest >= known:
+                side = "source" if part == "encoder" else "target"
+                self.say(
+                    f"Pieces beyond {known:,} share the last position ({part}.positions.count), and "
+                    f"trainer.max_{side}_length is {longest:,}."
+                )
+        source_padding, target_padding = batches.padding
+        budget = [f"{name} {limit:g}" for name, limit in settings.budget.limits.items()]
+        self.say(
+            f"Training: {len(batches.plan(0)):,} batches an epoch, padding {source_padding:.1%} source and "
+            f"{target_padding:.1%} target; budget {', '.join(budget)}."
+        )
+
+    def _hands(self) -> str:
+        """The threads, and the processes if there are several."""
+        threads, count = f"{self.recipe.place.compute.threads} CPU threads", self.processes.count
+        return threads if count == 1 else f"{count} processes of {threads} each"
+
+    def _open(self, tokenizer: Tokenizer, facts: dict[str, Any]) -> Run:
+        """Make the run folder after all checks; `facts` are counts for run.json."""
+        run = self.recipe.resumed
+        if run is not None:
+            run.write_config(self.recipe.config)
+            remove_unfinished(run.folder)
+            if self.restored:
+                with replacing(run.folder, run.state.name) as temporary:
+                    shutil.copyfile(run.earlier_state, temporary)
+            run.log("resumed")
+        else:
+            run = self._create(tokenizer, facts)
+        run.note_start()
+        self.run = run
+        for line in self.lines:
+            run.log(line)
+        self.say(f"Run folder: {run.folder}")
+        return run
+
+    def _create(self, tokenizer: Tokenizer, facts: dict[str, Any]) -> Run:
+        recipe, source = self.recipe, self.recipe.source
+        facts = {
+            **facts,
+            "data": source.name,
+            "languages": list(source.languages),
+            "folder": str(Path.cwd()),
+            "text": {name: source.read(name).fingerprint() for name in source.splits()},
+        }
+        if recipe.run is not None:
+            recipe.run.create(recipe.config, recipe.words, facts, tokenizer)
+            return recipe.run
+        while True:
+            name = free_name(recipe.place.checkpoints, recipe.stem)
+            run = Run(recipe.place.checkpoints / name)
+            try:
+                self.lock.enter_context(locked(run.folder))
+                run.create(recipe.named(name), recipe.words, facts, tokenizer)
+                return run
+            except LockedError:  # another training has just taken this name: try the next one
+                continue
+            except TakenError:
+                if not run.folder.exists():
+                    raise
+
+    def _finish(self, run: Run, outcome: Outcome, pairs: int, compare: Callable[[], str | None]) -> int:
+        """Print and save how the session ended; return the exit status.
+
+        `compare` measures whether a faster precision loses anything, where training took long enough for that.
+        """
+        compute = self.recipe.place.compute
+        run.note(
+            status="interrupted" if outcome.interrupted else "finished",
+            finished_by=outcome.finished_by,
+            step=outcome.step,
+            minutes=outcome.minutes,
+            epochs=outcome.history[-1]["epoch"] if outcome.history else 0,
+            device=str(compute.device),
+            threads=compute.threads,
+            **self._peaks(run),
+        )
+        if outcome.interrupted:
+            elsewhere = str(run.folder.parent) != "checkpoints"
+            place = f" {pasteable('checkpoints', run.folder.parent)}" if elsewhere else ""
+            self.say(
+                f"Stopped by {outcome.finished_by} at step {outcome.step}; everything is saved. Resume with:\n"
+                f"  {python()} -m nmt.train {pasteable('name', run.folder.name)}{place} resume=true"
+            )
+            return 128 + signal.Signals[outcome.finished_by]
+        best = next((entry for entry in reversed(outcome.history) if entry["best"]), None)
+        if best is not None:
+            self.say(
+                f"Finished after {outcome.step:,} steps and {outcome.minutes:.1f} minutes ({outcome.finished_by}). "
+                f"Best: {in_words(best)}, perplexity {best['valid_perplexity']:.2f} at step {best['step']:,.0f}."
+            )
+        if outcome.example is not None:
+            self._show(outcome.example)
+        if best is not None and outcome.minutes >= MINUTES and (line := compare()):
+            self.say(line)
+        if isinstance(self.recipe.source, UserFiles):
+            self._judge(run, outcome, pairs)
+        else:
+            self.say("Next:")
+            self.say(f"  {python()} -m nmt.evaluate {pasteable('run', run.folder)}")
+            self.say(f"  {python()} -m nmt.translate {pasteable('run', run.folder)} input=FILE output=FILE")
+        self.say(size_note(run.folder))
+        return 0
+
+    def _show(self, example: Translation) -> None:
+        """Print a translation with its links."""
+        self.say(EXAMPLE_FOLLOWS)
+        found = [] if example.weights is None else links(example)
+        words = example.source.split(), example.text.split()
+        shown, logged = (linked(*words, found, stream) for stream in (sys.stderr, io.StringIO()))
+        for line, plain in zip(shown, logged, strict=True):
+            print(f"  {line}", file=sys.stderr, flush=True)
+            if self.run is not None:
+                self.run.log(f"  {plain}")
+
+    def _judge(self, run: Run, outcome: Outcome, pairs: int) -> None:
+        """Print how the training went, and what to try next."""
+        lines = verdict(
+            outcome.history,
+            pairs,
+            outcome.finished_by,
+            str(run.folder),
+            [unquoted(word) for word in self.recipe.user_words],
+            own_settings(self.recipe, CHANGEABLE),
+            free_name(run.folder.parent, run.folder.name),
+            bool(pipes_of(self.recipe.config.data)),
+        )
+        for line in lines:
+            self.say(line)
+
+    def _peaks(self, run: Run) -> dict[str, int]:
+        """The peak memory over all sessions of the run in bytes, of the process and of the GPU."""
+        compute, facts = self.recipe.place.compute, run.facts()
+        peaks = {"peak_memory": peak_memory()}
+        if compute.on_gpu:
+            peaks["peak_gpu_memory"] = torch.cuda.max_memory_allocated(compute.device)
+        return {name: max(amount, int(facts.get(name, 0))) for name, amount in peaks.items()}
+
+
+def size_note(folder: Path) -> str:
+    """The size of a finished run, and what can be deleted before sharing it."""
+    names = [name for name in PRIVATE if (folder / name).exists()]
+    files = {path.relative_to(folder): path.stat().st_size for path in folder.rglob("*") if path.is_file()}
+    private = sum(size for path, size in files.items() if path.parts[0] in names)
+    listed = [f"{name}/" if (folder / name).is_dir() else name for name in names]
+    return (
+        f"{folder} has {sum(files.values()) / 1e6:.1f} MB. {private / 1e6:.1f} MB of it are needed only for resuming "
+        f"and for curves. Before you share the run, you can delete {', '.join(listed[:-1])} and {listed[-1]}."
+    )
+
+
+@contextlib.contextmanager
+def _enough_memory() -> Iterator[None]:
+    """Raise UserError if the memory of the GPU is full."""
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        raise UserError(
+            f"The GPU's memory is full ({str(error).splitlines()[0]}). Halve trainer.tokens_per_batch and "
+            f"double trainer.accumulate, which keeps the size of an update, or use a smaller model."
+        ) from error

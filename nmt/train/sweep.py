@@ -1,0 +1,247 @@
+"""A command line with several values -> a run for each combination, several at a time, in one process per run.
+
+Processes have advantages over threads or a pool. A run that fails or is killed does not stop the others. Each run can
+be stopped with its state saved. The queue of a cluster can start the same commands (`sweep.launcher=slurm`). The
+state of a sweep is the state of its run folders, nothing else.
+"""
+
+import contextlib
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nmt.build import parts as build
+from nmt.build.paths import pipes_of
+from nmt.build.requests import read
+from nmt.config.combinations import Combination, expand
+from nmt.config.composition import compose
+from nmt.config.keys import SHARED_KEYS
+from nmt.config.quotes import pasteable, python, quote, shell_word, unquoted
+from nmt.data.sources import UserFiles
+from nmt.runs.run import Run, check_name, settings
+from nmt.system import platform as system
+from nmt.system.compute import choose_device
+from nmt.system.errors import UserError
+from nmt.system.limits import NotNegative, checked
+from nmt.system.locks import SWEEP, locked
+from nmt.system.terminal import print_message
+from nmt.train.cluster import Cluster, submit
+from nmt.train.recipe import already_finished, check_model, resumed
+from nmt.train.workers import Launcher, Planned
+
+MEMORY = 4 << 30  # bytes per run, if no run of the sweep is finished
+_LONGEST = 100  # characters of a name
+
+
+@dataclass(frozen=True)
+class Sweeping:
+    """How to train the runs of a sweep; `configs/sweep.yaml` explains the settings."""
+
+    jobs: NotNegative
+    dry_run: bool
+    sweep: Mapping[str, Any]
+
+    @property
+    def cluster(self) -> Cluster:
+        """Who trains the runs (UserError for an invalid setting)."""
+        return checked(Cluster, self.sweep, "sweep")()
+
+
+def sweep(words: Sequence[str]) -> int:
+    """Train the runs of the command line that are not finished.
+
+    Returns:
+        0; 1 if a run failed; 128 + the signal that stopped it.
+
+    Raises:
+        UserError: the command line has a mistake; nothing was started.
+    """
+    sweep_keys = {str(key) for key in compose("sweep", [])}
+    ours = [word for word in words if re.split(r"[.=]", word.lstrip("+"), maxsplit=1)[0] in sweep_keys]
+    options = read(Sweeping, compose("sweep", ours))
+    cluster = options.cluster
+    place, prefix, combinations = _read(expand("train", [word for word in words if word not in ours]))
+    names = _names([combination.swept for combination in combinations], prefix)
+    with contextlib.nullcontext() if options.dry_run else locked(place, SWEEP):
+        return _sweep(
+            options, cluster, place, names, combinations, threads=any(word.startswith("threads=") for word in words)
+        )
+
+
+def _sweep(
+    options: Sweeping,
+    cluster: Cluster,
+    place: Path,
+    names: Sequence[str],
+    combinations: Sequence[Combination],
+    threads: bool,
+) -> int:
+    """See `sweep`; without `threads` in the command line, the runs share the cores."""
+    plan, impossible, done = _check(place, names, combinations)
+    local = cluster.launcher == "local"
+    jobs = min(options.jobs or _room(place, plan), max(1, len(plan))) if local else options.jobs
+    cores = max(1, system.cores() // jobs) if local else cluster.cpus
+    if not threads and cores is not None:
+        plan = [Planned(planned.name, [*planned.words, f"threads={cores}"]) for planned in plan]
+    if plan and not local:
+        script = cluster.script(place.absolute(), plan, jobs)
+        if options.dry_run:
+            print(script, end="")
+        else:
+            submit(script, place)
+    elif options.dry_run:
+        for planned in plan:
+            print(*map(shell_word, [python(), "-m", "nmt.train", *map(unquoted, planned.words)]))
+    if options.dry_run:
+        return int(bool(impossible))
+    if plan:
+        look = f"tail -f {system.shell_quoted(str(place))}/*.log"
+        most = f", {jobs} at a time" if jobs else ""
+        print_message(f"{len(plan)} {'run' if len(plan) == 1 else 'runs'} to train{most}. Follow with: {look}")
+    count = len(done) + len(plan) + len(impossible)
+    launcher = Launcher(place, plan if local else [], jobs)
+    stopped = launcher.run()
+    failures = launcher.failures
+    parts = [f"{len(done) + launcher.finished} finished" + (f" ({len(done)} of them before)" if done else "")]
+    left = len(plan) - launcher.finished - len(failures)
+    parts += [f"{left} left to do"] * bool(left) + [f"{len(failures)} failed"] * bool(failures)
+    parts += [f"{len(impossible)} cannot be trained (see above)"] * bool(impossible)
+    print_message(f"{count} {'run' if count == 1 else 'runs'} in {place}: {', '.join(parts)}.")
+    if stopped:
+        print_message("Everything is saved. Run the same command again to resume.")
+    elif len(done) + launcher.finished > 1:
+        print_message(f"Compare them: {python()} -m nmt.compare {pasteable('runs', place)}")
+    for failure in failures:
+        where = f" (see {failure.log})" if failure.log is not None else ""
+        print_message(f"failed: {failure.name}: {failure.message}{where}")
+    return 128 + stopped if stopped else int(bool(failures or impossible))
+
+
+# From the command line to a plan
+
+
+def _read(combinations: list[Combination]) -> tuple[Path, str, list[Combination]]:
+    """The sweep's folder, the prefix of its runs' names, and the combinations for the runs.
+
+    Raises:
+        UserError: there is no name, or a shared key has several values.
+    """
+    _, swept, fixed = combinations[0]
+    for key in swept:
+        if key.lstrip("+") in SHARED_KEYS | {"resume"}:
+            comma = f", or quote the comma: \"{key}='A,B'\"" if key in SHARED_KEYS else ""
+            raise UserError(
+                f"{key}= must have one value in a sweep: the runs are named by the values that differ. "
+                f"Give one value{comma}."
+            )
+    name, _, prefix = fixed.get("name", "null").partition("/")
+    if name == "null":
+        raise UserError("-m needs a name for the sweep: name=SWEEP, the folder of its runs.")
+    check_name(name)
+    if prefix:
+        check_name(prefix)
+    if not swept:
+        raise UserError("-m needs a key with several values, such as seed=1,2,3. To train one run, leave out -m.")
+    place = ("name", "checkpoints", "resume")
+    run_combinations = [
+        combination._replace(overrides=[word for word in combination.overrides if word.partition("=")[0] not in place])
+        for combination in combinations
+    ]
+    return Path(fixed.get("checkpoints", "checkpoints")) / name, prefix, run_combinations
+
+
+def _names(swept: Sequence[Mapping[str, str]], prefix: str = "") -> list[str]:
+    """Names from the values, easy to type: `additive-bahdanau-1`, `general-heads-2-1`.
+
+    A choice is named by its name, a setting by its last word and its value, the seed by its number at the end. A value
+    that is not safe in a shell is changed and gets a digest, so that names stay unique.
+    """
+    keys = list(swept[0])
+    ends = [key.split(".")[-1] for key in keys]
+
+    def part(key: str, value: str) -> str:
+        safe = re.sub(r"[^A-Za-z0-9_.]+", "-", value.strip("[]")).strip("-.")
+        if safe != value.strip("[]"):
+            safe = f"{safe}-{_digest(value)}".strip("-")
+        if "." not in key.partition("@")[0] and key != "seed":
+            return safe  # a choice
+        end = key.split(".")[-1]
+        known = end if ends.count(end) == 1 else key.lstrip("+~").replace(".", "-")
+        return safe if key == "seed" and (prefix or len(keys) > 1) else f"{known}-{safe}"
+
+    order = sorted(keys, key=lambda key: key == "seed")
+    names = ["-".join([*([prefix] if prefix else []), *(part(key, values[key]) for key in order)]) for values in swept]
+    return [
+        f"{name[:_LONGEST]}-{_digest(json.dumps(values))}" if len(name) > _LONGEST or names.count(name) > 1 else name
+        for name, values in zip(names, [dict(values) for values in swept], strict=True)
+    ]
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:6]
+
+
+def _check(
+    place: Path, names: Sequence[str], combinations: Sequence[Combination]
+) -> tuple[list[Planned], list[str], list[str]]:
+    """What is to be trained, names of what cannot be, and what is finished (UserError for a mistaken line)."""
+    plan: list[Planned] = []
+    impossible: list[str] = []
+    done: list[str] = []
+    known: dict[str, str] = {}
+    configs = []
+    for name, combination in zip(names, combinations, strict=True):
+        try:
+            configs.append(compose("train", combination.overrides))
+        except UserError as error:
+            raise UserError(f"{error} (In the run {name}; nothing was started.)") from error
+    if pipes := pipes_of(configs[0].data):
+        raise UserError(f"{pipes}: the runs of a sweep cannot all read one pipe. Write the text to a file.")
+    for name, combination, config in zip(names, combinations, configs, strict=True):
+        same = known.setdefault(json.dumps(settings(config), sort_keys=True, default=str), name)
+        if same != name:
+            print_message(
+                f"{name} is skipped: it would be the same run as {same}. The settings that differ have no effect."
+            )
+            continue
+        words = [*combination.overrides, *quote([f"name={name}", f"checkpoints={place}"]), "resume=auto"]
+        try:
+            run = Run(place / name)
+            if run.exists():
+                message = already_finished(resumed(run, words), run)
+                if message:
+                    done.append(name)
+                    continue
+            elif not isinstance(build.build_source(config), UserFiles):  # its sizes depend on the text
+                check_model(config)
+        except UserError as error:
+            impossible.append(name)
+            print_message(f"{name} cannot be trained: {error}")
+            continue
+        plan.append(Planned(name, words))
+    if done:
+        print_message(f"{len(done)} of {len(done) + len(plan) + len(impossible)} runs are already finished.")
+    return plan, impossible, done
+
+
+def _room(place: Path, plan: Sequence[Planned]) -> int:
+    """The number of runs at a time: one per core within the memory, or one on a GPU."""
+    if not plan:
+        return 1
+    if choose_device(str(compose("train", plan[0].words).device)).type == "cuda":
+        return 1
+    needed = _needed(place)
+    return max(1, min(len(plan), system.cores(), system.free_memory() // needed))
+
+
+def _needed(place: Path) -> int:
+    """The peak memory of the runs of the sweep so far, in bytes."""
+    known = []
+    for path in place.glob("*/run.json"):
+        with contextlib.suppress(UserError, KeyError, TypeError, ValueError):
+            known.append(int(Run(path.parent).facts()["peak_memory"]))
+    return max(known, default=MEMORY)

@@ -1,0 +1,46 @@
+"""The guided-alignment loss: trains attention weights towards word links."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from nmt.system.errors import SettingError
+from nmt.translation.heads import Heads
+
+#: Minimum weight in the logarithm. If a window hides a linked position, its weight is zero: the loss stays finite,
+#: without a gradient. The minimum is far below any weight of a softmax, which keeps its gradient.
+LEAST = 1e-30
+
+
+def guided_heads(heads: Sequence[str], selection: str | None) -> list[int]:
+    """The positions of the heads whose mean is trained, of a decoder with these heads.
+
+    With `selection` None it is one head of the penultimate layer (Garg et al. 2019, section 4.2), or in a decoder with
+    one layer of attention the mean of all.
+
+    Raises:
+        SettingError: there is no such selection.
+    """
+    known = Heads(heads)
+    positions = known.select(selection or known.guided)
+    if not positions:
+        raise SettingError("guided_head", selection, f"does not exist. Give {known.alternatives}.", "trainer")
+    return positions
+
+
+def guided_alignment(weights: Tensor, links: Tensor, heads: Sequence[int] | None = None) -> Tensor:
+    """Cross-entropy of attention weights with links, -sum_j G_tj log a_tj, for each target token.
+
+    Chen et al. 2016 (with cross-entropy as the distance); Garg et al. 2019. Row t of the weights predicts y_t, shift 0.
+
+    Args:
+        weights: [B, H, T, S].
+        links: [B, T, S], G: rows that sum to one, or are zero for a token without links.
+        heads: positions of the heads whose mean is a; None for all.
+
+    Returns:
+        [B, T].
+    """
+    mean = (weights if heads is None else weights[:, list(heads)]).float().mean(1)
+    return -(links * torch.log(mean.clamp_min(LEAST))).sum(2)

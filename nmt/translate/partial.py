@@ -1,0 +1,136 @@
+"""Output files of a long command, which keep what is written when the command is interrupted.
+
+The lines go to FILE.part, beside FILE. It becomes FILE at the end, and is packed then if FILE ends in .gz, .xz or .bz2.
+A command that is killed leaves it, and `resume=true` continues after its last whole line.
+"""
+
+import contextlib
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Literal, TextIO
+
+from nmt.system import platform as system
+from nmt.system.errors import UserError
+from nmt.system.files import PACKED, packing, replace_atomically, unwritable, usual_mode
+from nmt.system.terminal import print_message
+
+#: Whether to continue partial files: no, if there are any, or only if there are any.
+Resume = Literal["false", "auto", "true"]
+
+
+class PartialFiles:
+    """The partial files of a command, each with one line for a line of the input.
+
+    Attributes:
+        lines: the number of lines that are in all of them already.
+    """
+
+    def __init__(self, outputs: Mapping[str, Path], resume: Resume) -> None:
+        """Open the partial files of outputs by key, among them "output".
+
+        Raises:
+            UserError: there is nothing to resume, or something that must not be overwritten.
+            OSError: a file cannot be written.
+        """
+        self._outputs = {key: path.resolve() for key, path in outputs.items()}
+        self._parts = {key: path.with_name(f"{path.name}.part") for key, path in self._outputs.items()}
+        self.lines = self._kept(resume)
+        self._files = {key: _opened(part, self.lines) for key, part in self._parts.items()}
+
+    def _kept(self, resume: Resume) -> int:
+        kept = [part for part in self._parts.values() if part.exists() and part.stat().st_size]
+        lines = min(map(_whole_lines, kept), default=0)
+        if kept and resume == "false":
+            raise UserError(
+                f"An interrupted translation has left {lines:,} lines for {self._outputs['output']}. To continue it, "
+                f"add resume=true. To start again, delete them: {system.shell_command('rm', *kept)}"
+            )
+        if kept and len(kept) < len(self._parts):
+            raise UserError(f"{kept[0]} was begun with other outputs. Give the same ones with resume={resume}.")
+        if resume == "true" and not lines:
+            raise UserError(
+                f"There is nothing to resume: no interrupted translation has left {self._parts['output']}. Leave out "
+                "resume=true, or give resume=auto."
+            )
+        return lines
+
+    def writer(self, key: str) -> Callable[[str], None]:
+        """Return a function that writes a line to a file."""
+        return lambda line: print(line, file=self._files[key])
+
+    def flush(self) -> None:
+        """Write out all lines, so that a killed command leaves them."""
+        for file in self._files.values():
+            file.flush()
+
+    def publish(self) -> None:
+        """Replace the outputs by the partial files, the main one last."""
+        for file in self._files.values():
+            file.close()
+        for key in sorted(self._parts, key="output".__eq__):
+            output, part = self._outputs[key], self._parts[key]
+            if output.suffix.lower() in PACKED:
+                with (
+                    replace_atomically(output) as temporary,
+                    part.open("rb") as text,
+                    temporary.open("wb") as whole,
+                    packing(whole, output) as packed,
+                ):
+                    shutil.copyfileobj(text, packed)
+                part.unlink()
+            else:
+                system.sync(part)
+                part.chmod(output.stat().st_mode & 0o7777 if output.exists() else usual_mode(0o666))
+                system.replace(part, output)
+
+    def keep(self) -> None:
+        """Close the files and say how to continue; remove them if no line is in all of them."""
+        for file in self._files.values():
+            with contextlib.suppress(OSError):  # of a full disk, which is said already
+                file.close()
+        parts = [part for part in self._parts.values() if part.exists()]
+        lines = min(map(_whole_lines, parts), default=0)
+        if lines > self.lines:
+            print_message(
+                f"{lines:,} lines are translated and kept in {self._parts['output']}. To continue, run the same "
+                "command with resume=true."
+            )
+        for part in parts if not lines else ():
+            part.unlink()
+
+
+@contextlib.contextmanager
+def partial_files(outputs: Mapping[str, Path], resume: Resume) -> Iterator[PartialFiles]:
+    """Open partial files, which become the outputs if the context ends without an error.
+
+    Raises:
+        UserError: an output cannot be written; see also `PartialFiles`.
+    """
+    try:
+        files = PartialFiles(outputs, resume)
+        try:
+            yield files
+            files.publish()
+        except BaseException:
+            files.keep()
+            raise
+    except BrokenPipeError:  # of another output
+        raise
+    except OSError as error:
+        raise unwritable(outputs["output"], error) from error
+
+
+def _whole_lines(path: Path) -> int:
+    with path.open("rb") as file:
+        return sum(line.endswith(b"\n") for line in file)
+
+
+def _opened(path: Path, lines: int) -> TextIO:
+    """Open a file to write after its first lines."""
+    with path.open("a+b") as file:
+        file.seek(0)
+        for _ in range(lines):
+            file.readline()
+        file.truncate(file.tell())
+    return path.open("a", encoding="utf-8", newline="\n")
