@@ -165,7 +165,7 @@ class Run:
         write_text(self.folder / "config.yaml", OmegaConf.to_yaml(OmegaConf.create(tree)))
 
     def is_own(self) -> bool:
-        """Whether this user has made the run, and its settings and its command line are unchanged (`nmt.runs.trust`)."""
+        """Whether this user has made the run, with unchanged settings and command line (`nmt.runs.trust`)."""
         try:
             contents = [inside(self.folder, name).read_bytes() for name in ("config.yaml", "overrides.json")]
         except OSError:

@@ -1,1 +1,1 @@
-"""What every room may use: errors, files, limits, memory, processes, signals, terminal. Knows nothing of translation."""
+"""What every room may use: errors, files, limits, memory, processes, signals, terminal; nothing about translation."""

@@ -10,7 +10,7 @@ from nmt.training.budget import Budget
 
 @dataclass(frozen=True, kw_only=True)
 class TrainerSettings:
-    """The settings of the training loop. The yaml file explains each; their type hints are checked by `nmt.system.limits`.
+    """The settings of the training loop. The yaml file explains each; `nmt.system.limits` checks their type hints.
 
     Raises:
         UserError: there is no budget.

@@ -89,7 +89,7 @@ def test_a_killed_translation_continues_to_the_same_lines(
 def test_kept_lines_are_not_overwritten(
     trained: Path, here: Path, monkeypatch: pytest.MonkeyPatch, capfd: Capture
 ) -> None:
-    monkeypatch.setattr("nmt.pipeline.translating.CHUNK", 4)
+    monkeypatch.setattr("nmt.translate.work.CHUNK", 4)
     write_lines(here / "in.txt", SENTENCES)
     line = [f"run={trained}", "input=in.txt", "output=out.txt"]
     assert call("translate", *line) == 0
