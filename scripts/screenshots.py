@@ -91,7 +91,7 @@ def main(words: Sequence[str]) -> int:
     try:
         from playwright.sync_api import Error, sync_playwright
     except ImportError as error:
-        raise UserError("The package playwright is missing. Install it: pip install 'nmt[browser]'") from error
+        raise UserError("The package playwright is missing. Install it: pip install -e '.[browser]'") from error
     chosen = {name: settings[name] for name in ("text", "with") if settings[name]}
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium)

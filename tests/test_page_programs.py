@@ -59,7 +59,7 @@ def servers() -> list[Command]:
 def test_a_server_of_a_page_answers_the_requests_of_the_page(command: Command, home: Path) -> None:
     """Each `curl` is run as it stands, but for the port, which may be taken here."""
     for module in ("nmt.serve", "fastapi"):
-        pytest.importorskip(module, reason="pip install 'nmt[serve]'")
+        pytest.importorskip(module, reason="pip install -e '.[serve]'")
     if shutil.which("curl") is None:
         pytest.skip("curl is not installed")
     requests = [each.line for each in EVERY if each.page == command.page and each.line.startswith("curl")]

@@ -19,7 +19,7 @@ from nmt.export.onnx_model import ONNX
 from nmt.model import Seq2Seq
 from nmt.runs.run import Run
 from nmt.system.compute import CPU
-from nmt.system.errors import UserError
+from nmt.system.errors import UserError, install_command
 from nmt.system.files import appearing, unwritable, write_text
 from nmt.system.platform import shell_quoted
 from nmt.system.terminal import print_message
@@ -89,7 +89,7 @@ def _check(format_: ExportFormat, quantization: str, run: Run, model: Seq2Seq) -
         raise UserError(f"{reason} Train a run with {refusal.cure}.")
     if any(importlib.util.find_spec(package) is None for package in format_.packages):
         packages = " and ".join(format_.packages)
-        raise UserError(f"format={name} needs {packages}. Install with: pip install 'nmt[export]'")
+        raise UserError(f"format={name} needs {packages}. Install with: {install_command('export')}")
 
 
 def _checked(run: Run, format_: ExportFormat, folder: Path, model: Seq2Seq, tokenizer: Tokenizer) -> str:

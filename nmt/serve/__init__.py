@@ -1,4 +1,4 @@
-"""The page, the REST interface and dynamic batching: `python -m nmt.serve`. Needs `pip install 'nmt[serve]'`.
+"""The page, the REST interface and dynamic batching: `python -m nmt.serve`. Needs `pip install -e '.[serve]'`.
 
     request -app, libre-> bodies -pool-> rows -> batches -engine-> documents -answers-> response
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from nmt.build.open import TranslatorRequest
 from nmt.runs.run import Run
 from nmt.serve.description import describe
-from nmt.system.errors import UserError
+from nmt.system.errors import UserError, install_command
 from nmt.system.limits import Amount, Positive, between
 from nmt.system.terminal import print_message
 
@@ -49,7 +49,7 @@ def serve(request: Serving) -> int:
     """
     for name in ("fastapi", "prometheus_client", "uvicorn"):
         if importlib.util.find_spec(name) is None:
-            raise UserError(f"nmt.serve needs the package {name}. Install it: pip install 'nmt[serve]'")
+            raise UserError(f"nmt.serve needs the package {name}. Install it: {install_command('serve')}")
     from nmt.serve import connections
     from nmt.serve.app import application
     from nmt.serve.pool import Caps, ModelPool

@@ -64,8 +64,18 @@ def missing_package(error: ModuleNotFoundError) -> str:
         return ""
     return (
         f"the Python package {name} is not installed for {sys.executable}. Install the program and what it needs: "
-        f"{sys.executable} -m pip install -e FOLDER, with the folder of its pyproject.toml."
+        f"{install_command()}"
     )
+
+
+def install_command(extra: str = "") -> str:
+    """The command that installs this program and what an extra needs: from its source folder if it runs from there."""
+    from nmt.system.platform import shell_quoted
+
+    folder = Path(__file__).resolve().parents[2]
+    source = str(folder) if (folder / "pyproject.toml").is_file() else "attention-nmt"
+    named = shell_quoted(f"{source}[{extra}]" if extra else source)
+    return f"{shell_quoted(sys.executable)} -m pip install {'-e ' if source != 'attention-nmt' else ''}{named}"
 
 
 @contextlib.contextmanager

@@ -32,7 +32,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("size", SIZES)
 def test_sixteen_variants_fit_and_have_no_barrier(browser: Any, many: Path, size: str) -> None:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="pip install 'nmt[browser]'")
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="pip install -e '.[browser]'")
     width, scheme = SIZES[size]
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
     page = context.new_page()

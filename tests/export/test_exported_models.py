@@ -14,7 +14,7 @@ from nmt.export.conversion import FORMATS
 from nmt.export.ctranslate2_model import CTRANSLATE2
 from nmt.export.difference import largest_difference
 from nmt.export.onnx_model import ONNX
-from nmt.system.errors import UserError
+from nmt.system.errors import UserError, install_command
 from nmt.text.tokenizer import EOS, Tokenizer
 from tests.export.exported import NEEDS, SMALL, WITH_PACKAGES, drawn, joint_tokenizer
 from tests.pipeline.small import call, snapshot
@@ -219,7 +219,7 @@ def test_missing_packages_are_named(
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     run, packages = {"ctranslate2": (transformer, "ctranslate2"), "onnx": (trained, "onnx and onnxruntime")}[name]
     assert call("export", f"run={run}", f"format={name}", "output=out") == 1
-    assert f"format={name} needs {packages}. Install with: pip install 'nmt[export]'" in capfd.readouterr().err
+    assert f"format={name} needs {packages}. Install with: {install_command('export')}" in capfd.readouterr().err
     assert list(here.iterdir()) == []
 
 

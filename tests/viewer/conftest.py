@@ -23,7 +23,7 @@ LAYERS = ("encoder.size=32", "attention/score=scaled_dot", "attention.size=null"
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
-    api = pytest.importorskip("playwright.sync_api", reason="pip install 'nmt[browser]'")
+    api = pytest.importorskip("playwright.sync_api", reason="pip install -e '.[browser]'")
     if CHROMIUM is None:
         pytest.skip("there is no Chromium on the PATH")
     with api.sync_playwright() as playwright:
@@ -86,7 +86,7 @@ def saved(page: Any, section: str, form: str) -> bytes:
 
 def barriers(page: Any, **options: Any) -> list[Any]:
     """The serious barriers that axe finds."""
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="pip install 'nmt[browser]'")
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="pip install -e '.[browser]'")
     violations = axe.Axe().run(page, **options).response["violations"]
     return [
         (each["id"], [node["html"] for node in each["nodes"]][:3])
@@ -98,7 +98,7 @@ def barriers(page: Any, **options: Any) -> list[Any]:
 def begin(run: Path | str, folder: Path, *words: str) -> "tuple[subprocess.Popen[bytes], str]":
     """The program of the server, and the address that it prints once it takes requests."""
     for module in ("nmt.serve", "fastapi", "uvicorn"):
-        pytest.importorskip(module, reason="pip install 'nmt[serve]'")
+        pytest.importorskip(module, reason="pip install -e '.[serve]'")
     program = start("serve", f"run={run}", "port=0", "device=cpu", "threads=1", *words, cwd=folder)
     assert program.stderr is not None
     line = program.stderr.readline().decode()
