@@ -287,7 +287,6 @@ def test_validations_after_the_last_save_are_made_again(
         (["encoder.size=32", "optimizer.lr=0.5"], ["encoder.size: 16 -> 32", "optimizer.lr: 0.02 -> 0.5"]),
         (["seed=5", "tokenizer=char"], ["seed: 1 -> 5", "tokenizer.model_type: unigram -> char"]),
         (["decoder=none"], ["decoder: bahdanau -> none"]),
-        (["data.source=fr"], ["data.source: de -> fr"]),
         (["encodr=lstm"], ["encodr"]),
     ],
     ids=lambda value: " ".join(value),
