@@ -85,15 +85,15 @@ def addresses(address: str) -> list[str]:
     """The addresses in URLs of a server that listens at `address`: of all, this computer's here and in its network."""
     if address not in ("0.0.0.0", "::"):
         return [f"[{address}]" if ":" in address else address]
-    places = ["127.0.0.1" if address == "0.0.0.0" else "[::1]"]
-    for family, elsewhere in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):
-        # Nothing is sent: the system only chooses the address that packets to elsewhere would have.
-        with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
-            probe.connect((elsewhere, 9))
-            own = str(probe.getsockname()[0])
-            if family == socket.AF_INET or address == "::":
-                places.append(f"[{own}]" if ":" in own else own)
-    return list(dict.fromkeys(places))
+    # Nothing is sent: the system only chooses the address that packets to elsewhere would have.
+    family, own, elsewhere = (
+        (socket.AF_INET6, "::1", "2001:db8::1") if ":" in address else (socket.AF_INET, "127.0.0.1", "192.0.2.1")
+    )
+    places = [own]
+    with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
+        probe.connect((elsewhere, 9))
+        places.append(str(probe.getsockname()[0]))
+    return [f"[{place}]" if ":" in place else place for place in dict.fromkeys(places)]
 
 
 def names(runs: Sequence[Run]) -> list[str]:

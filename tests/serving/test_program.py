@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from nmt.serving.listening import listening
 from nmt.serving.running import addresses
 from tests.pipeline.small import ROOT, call, environment, pairs, start
 
@@ -34,13 +35,25 @@ def begin(run: Path | str, folder: Path, *words: str) -> "tuple[subprocess.Popen
     return program, line.rpartition(" at ")[2].strip()
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0", "::", "::1", "192.0.2.7"])
+def has_ipv6() -> bool:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0", "::", "::1"])
 def test_the_addresses_can_be_opened(host: str) -> None:
     """What stands for all addresses of a computer is no address that a browser opens."""
-    places = addresses(host)
-    assert places == list(dict.fromkeys(places))
-    assert not {"0.0.0.0", "::", "[::]"} & {*places}
-    assert places[0] in {"0.0.0.0": ["127.0.0.1"], "::": ["[::1]"], "::1": ["[::1]"]}.get(host, [host])
+    if ":" in host and not has_ipv6():
+        pytest.skip("this computer has no IPv6")
+    with listening(host, 0) as listener:
+        address, port = listener.getsockname()[:2]
+        places = addresses(address)
+        for place in places:
+            socket.create_connection((place.strip("[]"), port), TIMEOUT).close()
+    assert not {"0.0.0.0", "[::]"} & {*places}
     assert len(places) == 1 or host in ("0.0.0.0", "::")
 
 
