@@ -189,8 +189,8 @@ class Seq2Seq(nn.Module):
     ) -> Stepped:
         """One step for search: the previous tokens [N] -> log-probabilities [N, V] in float32.
 
-        With `output`, rows of the output layer, they are of these pieces alone. Of a mixture they are those of the whole,
-        as in training, or of its `searched_parts` largest shares.
+        With `output`, rows of the output layer, they are of these pieces alone. Of a mixture they are those of the
+        whole, as in training, or of its `searched_parts` largest shares.
         """
         decoded, state = self.decoder.step(self.words(tokens), state, memory, weights=weights)
         if decoded.mixture is None:
@@ -202,11 +202,11 @@ class Seq2Seq(nn.Module):
 
     def _marginal(self, mixture: Mixture, output: Output | None) -> Tensor:
         """log sum_j a_j p(v | j) [N, V or C] of a mixture of N hypotheses, with the logits of one j at a time."""
-        parts = zip(mixture.features.unbind(1), mixture.log_weights.unbind(1), strict=True)
-        return functools.reduce(
-            torch.logaddexp,
-            (share.float().unsqueeze(1) + self.log_probs(features, output) for features, share in parts),
+        joint = (
+            log_weight.float().unsqueeze(1) + self.log_probs(features, output)
+            for features, log_weight in zip(*(part.unbind(1) for part in mixture), strict=True)
         )
+        return functools.reduce(torch.logaddexp, joint)
 
     def check_attends(self) -> None:
         """Raise UserError if there is no attention that a person could pin."""
