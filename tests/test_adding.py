@@ -72,8 +72,8 @@ with torch.no_grad():
     score.W.weight.copy_(torch.tensor([[1.0], [-2.0]]))
 energies = score(torch.tensor([[3.0, 1.0], [1.0, 3.0]]), score.prepare(torch.tensor([[2.0]])))
 assert energies.tolist() == [[2.0], [0.0]], energies
-shares = Squares()(torch.tensor([[[[3.0, -1.0, 9.0]]]]), torch.tensor([[True, True, False]]))
-torch.testing.assert_close(shares.flatten(), torch.tensor([0.9, 0.1, 0.0]))
+shares = Squares()(torch.tensor([[[[2.0, -3.0, 9.0]]]]), torch.tensor([[True, True, False]]))
+torch.testing.assert_close(shares.flatten(), torch.tensor([1 / 3, 2 / 3, 0.0]))
 words, mask = torch.tensor([[[3.0], [6.0], [99.0]]]), torch.tensor([[True, True, False]])
 encoded = AverageEncoder(embedding_size=1)(words, mask, mask.sum(-1))
 assert encoded.values.flatten().tolist() == [3.0, 3.0, 0.0], encoded
@@ -83,7 +83,8 @@ assert encoded.values.flatten().tolist() == [3.0, 3.0, 0.0], encoded
 def test_the_parts_compute_their_equations(copy: Path) -> None:
     """By hand: W k = (2, -4), so the queries (3, 1) and (1, 3) have 6 - 4 = 2 and 2 - 12, which becomes 0.
 
-    The squares 9 and 1 of the visible energies sum to 10. The means are (0 + 3 + 6) / 3 and (3 + 6 + 0) / 3: padding counts as zero.
+    The visible energies have 1 + 4 and 1 + 9 of 15. The means are (0 + 3 + 6) / 3 and (3 + 6 + 0) / 3: padding counts
+    as zero.
     """
     done = in_copy(copy, "-c", PROGRAM)
     assert done.returncode == 0, done.stderr

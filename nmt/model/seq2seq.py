@@ -206,7 +206,8 @@ class Seq2Seq(nn.Module):
             log_weight.float().unsqueeze(1) + self.log_probs(features, output)
             for features, log_weight in zip(*(part.unbind(1) for part in mixture), strict=True)
         )
-        return functools.reduce(torch.logaddexp, joint)
+        mixed: Tensor = functools.reduce(torch.logaddexp, joint)
+        return mixed
 
     def check_attends(self) -> None:
         """Raise UserError if there is no attention that a person could pin."""

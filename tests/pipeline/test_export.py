@@ -146,6 +146,8 @@ def test_weights_are_quantised(transformer: Path, here: Path, capfd: Capture) ->
         (["decoder/window=local_m"], "know decoder/window=local_m. Train a run with decoder/window=global."),
         (["attention/window=local_p"], "know attention/window=local_p."),
         (["attention/read=hard"], "know attention/read=hard. Train a run with attention/read=soft."),
+        (["attention/normaliser=sparsemax"], "this run has attention/normaliser=sparsemax"),
+        (["decoder/normaliser=entmax"], "Train a run with decoder/normaliser=softmax"),
         (["attention.project=false", "attention.heads=1"], "this run has attention.project=false"),
         (["encoder.branches=true"], "know encoder.branches=true. Train a run with encoder.branches=false."),
         (["decoder.branches=true"], "know decoder.branches=true. Train a run with decoder.branches=false."),

@@ -227,6 +227,8 @@ def test_matrices_are_rounded_to_int8(trained: Path, here: Path, capfd: Capture)
         (["encoder=transformer"], "encoder=transformer. Train a run with encoder=gru."),
         (["decoder=none"], "decoder=none. Train a run with decoder=bahdanau, luong or conditional."),
         (["decoder.multi_step=true", "decoder.layers=2"], "Train a run with decoder.multi_step=false."),
+        (["attention/normaliser=entmax"], "attention/normaliser=entmax with its settings. Train a run with"),
+        (["attention.normaliser.temperature=2"], "Train a run with attention/normaliser=softmax"),
         (["attention.coverage=true", "attention/score=additive"], "Train a run with attention.coverage=false."),
         (["attention.heads=2"], "attention.heads=2. Train a run with attention.heads=1."),
         (["attention/score=cosine", "attention.project=true"], "attention/score=cosine. Train a run with"),
