@@ -209,6 +209,7 @@ _MECHANISM = (
     ("decoder", "decoder"),
     ("attention/score", "score"),
     ("attention/window", "window"),
+    ("attention/normaliser", "normaliser"),
     ("attention/read", "read"),
 )
 CARD = """---

@@ -102,12 +102,9 @@ SMALL = [
 ]
 #: What these have in their place, or beside it, by choice.
 SMALL_OF = {
-    "encoder=embeddings": ["encoder.size="],
     "encoder=conv": ["encoder.size=12", "encoder.layers=2"],
     "encoder=transformer": ["encoder.size=12", "encoder.self_attention.heads=3", "encoder.layers=2"],
-    "encoder=stacked": [
-        *("encoder.size=", "encoder.first.size=5", "encoder.then.size=12", "encoder.then.self_attention.heads=3")
-    ],
+    "encoder=stacked": [*("encoder.first.size=5", "encoder.then.size=12", "encoder.then.self_attention.heads=3")],
     "encoder/then=conv": ["encoder.then.self_attention.heads="],
     "context=hierarchical": ["context.word_attention.size=8", "context.sentence_attention.size=12"],
     "decoder=conv": ["decoder.readout.size=", "decoder.layers=2"],
@@ -118,12 +115,19 @@ SMALL_OF = {
 }
 
 
+def has_setting(group: str, choice: str, name: str) -> bool:
+    """Whether the yaml of a choice has a setting."""
+    return name in OmegaConf.load(Path(CONFIGS, group, f"{choice}.yaml"))
+
+
 def small(*overrides: str) -> list[str]:
     """`SMALL` and the overrides, with the sizes that the encoder and the decoder have."""
     values = dict(word.partition("=")[::2] for word in SMALL)
     for group in ("encoder", "encoder/then", "decoder", "context"):
         choice = next((word for word in reversed(overrides) if word.startswith(f"{group}=")), "")
         values.update(word.partition("=")[::2] for word in SMALL_OF.get(choice, []))
+        if group == "encoder" and choice and not has_setting("encoder", choice.partition("=")[2], "size"):
+            values["encoder.size"] = ""
     return [*(f"{key}={value}" for key, value in values.items() if value), *overrides]
 
 

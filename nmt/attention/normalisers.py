@@ -21,6 +21,8 @@ Alpha = Annotated[float, Limit(lambda value: 1 < value <= 4, "greater than 1, wh
 class Normaliser(nn.Module):
     """The contract."""
 
+    #: The name of the choice, as `nmt.build` sets it, and the equation, for people who look at a translation.
+    choice, equation = "", ""
     #: Whether it is `masked_softmax`. Fast forms, of `nmt.kernels` and of torch, compute that one alone.
     is_softmax = False
     #: Whether the shares of a row with visible slots sum to 1.
@@ -44,6 +46,8 @@ class Normaliser(nn.Module):
 
 class Softmax(Normaliser):
     """a_j = exp(e_j / tau) / sum_i exp(e_i / tau). Bahdanau, Cho, Bengio 2015, section 3.1, with a temperature."""
+
+    equation = "a_tj = exp(e_tj / tau) / sum_i exp(e_ti / tau)"
 
     def __init__(self, temperature: Amount | None = 1.0, heads: int = 1) -> None:
         """`temperature` is tau; None learns one for each head, which starts at 1."""
@@ -78,6 +82,7 @@ class Sink(Normaliser):
     attention sinks", section 3.3. Each head learns its s, which starts at 0.
     """
 
+    equation = "a_tj = exp(e_tj) / (exp(s) + sum_i exp(e_ti))"
     sums_to_one = False
 
     def __init__(self, heads: int = 1) -> None:
@@ -101,6 +106,8 @@ class Sparsemax(Normaliser):
     Martins and Astudillo 2016, eq. 2 and algorithm 1.
     """
 
+    equation = "a_tj = max(e_tj - theta, 0)"
+
     def forward(self, energies: Tensor, visible: Tensor) -> Tensor:
         return entmax(energies, visible, 2.0)
 
@@ -111,6 +118,8 @@ class Entmax(Normaliser):
     Peters, Niculae, Martins 2019, eq. 10. Learned, it is alpha = 1 + sigmoid(z) with a z for each head, which starts at
     0: Correia, Niculae, Martins 2019, section 3.
     """
+
+    equation = "a_tj = max((alpha - 1) e_tj - theta, 0)^(1 / (alpha - 1))"
 
     def __init__(self, alpha: Alpha | None = 1.5, heads: int = 1) -> None:
         """`alpha` None learns one for each head, from 1.5. It is computed exactly for 1.5 and 2, else by bisection."""

@@ -289,7 +289,7 @@ def build_model(config: DictConfig, tokenizer: Tokenizer, *, initial: bool = Tru
 
 #: Settings that weights belong to, by their first part, and the last parts of those that say nothing of weights.
 _OF_WEIGHTS = ("encoder", "decoder", "attention", "context", "model", "seed")
-_NOT_OF_WEIGHTS = ("dropout", "fast")
+_NOT_OF_WEIGHTS = ("dropout", "fast", "searched")
 
 
 #: A larger size lets the weights of a model be counted before they are made.

@@ -14,7 +14,7 @@ from nmt.config.choices import is_choice, place
 
 _ABSENT = object()
 #: Choices whose own settings belong to their family: the radius of a window belongs to the windows.
-_WITH_SETTINGS = ("attention/score", "attention/window", "attention/read")
+_WITH_SETTINGS = ("attention/score", "attention/window", "attention/normaliser", "attention/read")
 
 
 class OneSetting(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any
 
 from nmt.config.choices import is_choice, place
 
-_BARE = ("decoder", "attention/score", "attention/window", "attention/read")
+_BARE = ("decoder", "attention/score", "attention/window", "attention/normaliser", "attention/read")
 
 
 def labels(settings: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[str]]:
@@ -69,7 +69,7 @@ def _label(
 def _usual(key: str, values: Sequence[Any]) -> Any:
     """The value that more variants have than any other; `_NOTHING` if two are as common.
 
-    Labels always begin with the wiring and the score: of the choices, only a window and a read can be usual.
+    Labels always begin with the wiring and the score: the only choices that can be usual are window, normaliser, read.
     """
     if is_choice(key) and key not in _BARE[2:]:
         return _NOTHING

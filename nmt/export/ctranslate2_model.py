@@ -58,7 +58,7 @@ def refusals(model: Seq2Seq, choices: Mapping[str, str]) -> Iterator[Refusal]:
 def _refused_attention(key: str, attention: Attention, choices: Mapping[str, str]) -> Iterator[Refusal]:
     """Yield what CTranslate2 cannot compute of the attention at `key`; all layers of a side have the same settings."""
     owner = key.partition(".")[0]  # as choices are written: encoder/score, decoder/score, attention/score
-    for part, cure in unsupported(attention, scaled_dot_only=True):
+    for part, cure in unsupported(key, attention, scaled_dot_only=True):
         choice = choices[f"attention/{part}" if key == "attention" else f"attention/{part}@{key}.{part}"]
         yield Refusal(f"{owner}/{part}={choice}", f"{owner}/{part}={cure}")
         return

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from torch import Tensor
 
 from nmt.attention import Attention, Score
+from nmt.attention.normalisers import Softmax
 from nmt.attention.reads import Soft
 from nmt.attention.scores import Additive, Concat, Dot, General, ScaledDot
 from nmt.attention.windows import Global
@@ -47,8 +48,8 @@ def form_of(score: Score) -> ScoreForm | None:
     return None if make is None else make(score)
 
 
-def unsupported(attention: Attention, *, scaled_dot_only: bool = False) -> Iterator[tuple[str, str]]:
-    """Yield each part of an attention that cannot be exported: its name, and the choices that can.
+def unsupported(key: str, attention: Attention, *, scaled_dot_only: bool = False) -> Iterator[tuple[str, str]]:
+    """Yield each part of the attention at `key` that cannot be exported: its name, and the choices that can.
 
     With `scaled_dot_only`, the only score that can is q . k / sqrt(Dk).
     """
@@ -59,6 +60,7 @@ def unsupported(attention: Attention, *, scaled_dot_only: bool = False) -> Itera
     if type(attention.window) is not Global:
         yield "window", "global"
     if not attention.normaliser.is_softmax:
-        yield "normaliser", "softmax (with temperature=1)"
+        tempered = isinstance(attention.normaliser, Softmax)
+        yield "normaliser", f"softmax {key}.normaliser.temperature=1" if tempered else "softmax"
     if type(attention.read) is not Soft:
         yield "read", "soft"

@@ -56,7 +56,7 @@ def refusals(model: Seq2Seq, choices: Mapping[str, str]) -> Iterator[Refusal]:
     ):
         if refused:
             yield Refusal(setting, cure)
-    for part, cure in unsupported(attention):
+    for part, cure in unsupported("attention", attention):
         yield Refusal(f"attention/{part}={choices[f'attention/{part}']}", f"attention/{part}={cure}")
     if type(decoder.readout) not in _READOUTS:
         yield Refusal(f"decoder/readout={choices['decoder/readout']}", "decoder/readout=maxout, tanh, state or context")

@@ -202,11 +202,12 @@ class Seq2Seq(nn.Module):
 
     def _marginal(self, mixture: Mixture, output: Output | None) -> Tensor:
         """log sum_j a_j p(v | j) [N, V or C] of a mixture of N hypotheses, with the logits of one j at a time."""
-        parts = zip(mixture.features.unbind(1), mixture.log_weights.unbind(1), strict=True)
-        return functools.reduce(
-            torch.logaddexp,
-            (share.float().unsqueeze(1) + self.log_probs(features, output) for features, share in parts),
+        joint = (
+            log_weight.float().unsqueeze(1) + self.log_probs(features, output)
+            for features, log_weight in zip(*(part.unbind(1) for part in mixture), strict=True)
         )
+        mixed: Tensor = functools.reduce(torch.logaddexp, joint)
+        return mixed
 
     def check_attends(self) -> None:
         """Raise UserError if there is no attention that a person could pin."""

@@ -59,6 +59,8 @@ REFUSED = {
         (["decoder/window=local_m"], "decoder/window=local_m", "decoder/window=global"),
         (["attention/window=local_p"], "attention/window=local_p", "attention/window=global"),
         (["attention/read=hard"], "attention/read=hard", "attention/read=soft"),
+        (["attention/normaliser=sparsemax"], "attention/normaliser=sparsemax", "attention/normaliser=softmax"),
+        (["decoder/normaliser=entmax"], "decoder/normaliser=entmax", "decoder/normaliser=softmax"),
         (["attention.project=false", "attention.heads=1"], "attention.project=false", "attention.project=true"),
         (["encoder.branches=true"], "encoder.branches=true", "encoder.branches=false"),
         (["decoder.branches=true"], "decoder.branches=true", "decoder.branches=false"),
@@ -94,6 +96,12 @@ REFUSED = {
         ),
         (["attention/window=local_m"], "attention/window=local_m", "attention/window=global"),
         (["attention/read=hard"], "attention/read=hard", "attention/read=soft"),
+        (["attention/normaliser=entmax"], "attention/normaliser=entmax", "attention/normaliser=softmax"),
+        (
+            ["attention.normaliser.temperature=2"],
+            "attention/normaliser=softmax",
+            "attention/normaliser=softmax attention.normaliser.temperature=1",
+        ),
         (["context.sentences=1"], "previous sentences (context.sentences)", "context.sentences=0"),
     ],
 }

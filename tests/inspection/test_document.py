@@ -109,7 +109,7 @@ def test_stages_lead_to_the_weights(overrides: tuple[str, ...]) -> None:
             exponents = np.where(visible, np.exp(energies - energies.max()), 0)
             totals = exponents.sum(-1, keepdims=True)
             softmax = np.divide(exponents, totals, out=np.zeros_like(exponents), where=totals > 0)
-            np.testing.assert_allclose(cube(layer, "softmax"), softmax, atol=2e-4)
+            np.testing.assert_allclose(cube(layer, "shares"), softmax, atol=2e-4)
             factor = 1 if layer["factor"] is None else cube(layer, "factor")
             np.testing.assert_allclose(cube(layer, "weights"), softmax * factor, atol=2e-4)
 

@@ -22,7 +22,7 @@ export function stageRow(stage, head, step) {
     energies: row(stage.energies),
     visible: row(stage.visible),
     bias: row(stage.bias),
-    softmax: row(stage.softmax),
+    shares: row(stage.shares),
     factor: row(stage.factor),
     weights: row(stage.weights),
     centre: one(stage.centres),
@@ -54,17 +54,21 @@ export function derivation(stage, row, step, at, piece) {
     const logit = row.energies[at] === null ? null : row.energies[at] + bias;
     lines.push(`Energy: e(${t},${j}) = ${number(row.energies[at], 3)}.`);
     if (row.bias) lines.push(`Window's bias: ${number(bias, 3)}, so ${number(logit, 3)}.`);
-    if (logit !== null) {
+    if (logit !== null && !stage.is_softmax) {
+      lines.push(
+        `Normaliser ${stage.normaliser} over ${count} visible pieces, ${stage.normalisation}: ${number(row.shares[at], 3)}.`,
+      );
+    } else if (logit !== null) {
       lines.push(
         `Softmax over ${count} visible pieces, after subtracting the largest energy, ${number(most, 3)}: ` +
           `exp(${number(logit - most, 3)}) / ${number(sum, 3)} = ` +
           `${number(Math.exp(logit - most), 3)} / ${number(sum, 3)} = ` +
-          `${number(row.softmax[at], 3)}.`,
+          `${number(row.shares[at], 3)}.`,
       );
     }
     if (row.factor) {
       lines.push(
-        `Window's factor: ${number(row.softmax[at], 3)} × ${number(row.factor[at], 3)} = ` +
+        `Window's factor: ${number(row.shares[at], 3)} × ${number(row.factor[at], 3)} = ` +
           `${number(row.weights[at], 3)}. ` +
           "It is not normalised again.",
       );
@@ -83,14 +87,14 @@ function readLine(row, piece, at) {
   return `Read: a hard read takes the value of one piece, number ${row.slot + 1}${own}.`;
 }
 
-function stagesTable(row, pieces, chosen, choose) {
+function stagesTable(stage, row, pieces, chosen, choose) {
   const hides = !row.visible.every(Boolean);
   const columns = [
     "source piece",
     "energy",
     hides ? "in the window" : null,
     row.bias ? "+ bias" : null,
-    "softmax",
+    stage.normaliser,
     row.factor ? "× factor" : null,
     "= weight",
   ].filter(Boolean);
@@ -112,7 +116,7 @@ function stagesTable(row, pieces, chosen, choose) {
       number(row.energies[at], 3),
       hides ? (row.visible[at] ? "yes" : "no") : null,
       row.bias ? number(row.bias[at], 3) : null,
-      number(row.softmax[at], 3),
+      number(row.shares[at], 3),
       row.factor ? number(row.factor[at], 3) : null,
       h("span", { class: "share" }, bar(row.weights[at]), ` ${percent(row.weights[at])}`),
     ].filter((cell) => cell !== null),
@@ -206,7 +210,7 @@ export function showWhy(box, translation, hypothesis, settings, pin = null) {
     h("p", {}, "Score ", h("strong", {}, stage.score), ": ", h("code", { class: "equation" }, stage.equation)),
     h("p", {}, "Window: ", window, ". Read: ", stage.read, ". ", h("span", { class: "dim" }, WORD_BEGINS)),
     scrolling("Picture of the window", drawn()),
-    stagesTable(row, pieces, chosen, (at) => settings.set({ piece: at })),
+    stagesTable(stage, row, pieces, chosen, (at) => settings.set({ piece: at })),
     h("h3", {}, `The weight of “${pieces[chosen]}” for “${visible(hypothesis.pieces[step].text)}”`),
     h(
       "ol",
