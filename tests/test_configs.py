@@ -245,6 +245,10 @@ VARIANTS = (
     "attention/window=local_p attention.window.radius=3",
     "attention/window=causal",
     "attention/window=forced attention.window.slots=[0,[1,2],null]",
+    "attention.normaliser.temperature=null",
+    "attention/normaliser=sparsemax",
+    "attention/normaliser=entmax",
+    "attention/normaliser=sink",
     "attention/read=hard",
     "attention/read=hard attention.read.objective=enumerate",
     "attention.heads=4",
@@ -264,6 +268,7 @@ VARIANTS = (
     "encoder=transformer decoder=luong",
     "encoder=transformer encoder/score=additive",
     "encoder=stacked",
+    "encoder=transformer encoder/normaliser=sparsemax",
     "encoder=transformer encoder/window=local_m",
     "encoder=transformer encoder/positions=relative",
     "decoder=transformer decoder.norm=post",
@@ -311,7 +316,8 @@ def test_every_alias_stands_for_a_choice_and_hides_none() -> None:
 def test_the_readme_shows_no_other_variants() -> None:
     text = (Path(CONFIGS).parent / "README.md").read_text(encoding="utf-8")
     rows = re.findall(
-        r"^\| (?:score|window|read|heads|wiring|readout|Transformer|self-attention|convolution) \| .* \| `([^`]*)` \|$",
+        r"^\| (?:score|window|normaliser|read|heads|wiring|readout|Transformer|self-attention|convolution)"
+        r" \| .* \| `([^`]*)` \|$",
         text,
         re.MULTILINE,
     )
