@@ -1,8 +1,6 @@
 """`import nmt` as a program or a notebook uses it, and the page that documents it."""
 
 import re
-import subprocess
-import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +12,7 @@ from matplotlib.figure import Figure
 
 import nmt
 from nmt.system.errors import UserError
-from tests.small import ROOT, environment, pairs, translation_of
+from tests.small import ROOT, pairs, translation_of
 
 PAGE = ROOT / "docs" / "python.md"
 PNG = b"\x89PNG"
@@ -60,6 +58,8 @@ def test_a_heatmap_is_a_figure_that_a_notebook_shows(translator: nmt.RunTranslat
 
 
 def test_settings_are_those_of_the_command(trained: Path, unattentive: Path) -> None:
+    with pytest.warns(UserWarning, match="line 2 has .* pieces, more than max_source_length=2"):
+        nmt.load(trained, "max_source_length=2", "device=cpu").translate(["", "eins zwei drei"])
     translator = nmt.load(str(trained), "search.beam_size=4", "search.nbest=3", "device=cpu")
     [ranked] = translator.nbest(["eins zwei"])
     assert len({translation.text for translation in ranked}) == len(ranked) == 3
@@ -87,12 +87,6 @@ def test_settings_are_those_of_the_command(trained: Path, unattentive: Path) -> 
         translator.translate("eins zwei")
 
 
-def test_warnings_are_pythons(trained: Path) -> None:
-    translator = nmt.load(trained, "max_source_length=2", "device=cpu")
-    with pytest.warns(UserWarning, match="line 2 has .* pieces, more than max_source_length=2"):
-        translator.translate(["", "eins zwei drei"])
-
-
 def test_prefixes_begin_translations(translator: nmt.RunTranslator) -> None:
     sentences = ["eins zwei", "rot", "", "und oder"]
     prefixes = ["three", "", "x", "an"]
@@ -115,25 +109,6 @@ def test_the_page_runs_as_it_is_written(here: Path, trained: Path, capsys: pytes
             exec(block, names)
     assert (here / "attention.png").read_bytes().startswith(PNG)
     assert "There is no run checkpoints/dmeo. Did you mean 'demo'?" in capsys.readouterr().out
-
-
-def test_the_page_tells_every_attribute() -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    for name in nmt.TranslatedSentence._fields:
-        assert f"`{name}`" in page
-
-
-def test_nothing_heavy_is_loaded_before_it_is_needed(here: Path) -> None:
-    program = (
-        "import sys, nmt; assert 'load' in nmt.__all__; assert 'torch' not in sys.modules; nmt.load; "
-        "assert 'torch' in sys.modules and 'matplotlib' not in sys.modules\n"
-        "try: nmt.laod\n"
-        "except AttributeError as error: print(error)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=here, env=environment(), capture_output=True, text=True, check=True
-    )
-    assert done.stdout == "module 'nmt' has no attribute 'laod'\n"
 
 
 def test_documents_are_the_translations(trained: Path) -> None:

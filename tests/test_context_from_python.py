@@ -1,6 +1,5 @@
 """The Python interface of a run with context: documents, what-if and explanations with the sentences before."""
 
-import html
 import random
 import re
 import warnings
@@ -14,7 +13,6 @@ import nmt
 from nmt.alignment.word_weights import word_weights
 from nmt.system.errors import UserError
 from tests.colours import documents
-from tests.inspection.test_notebook import documents_in
 from tests.small import ROOT
 
 LINES, EXPECTED = documents(8, seed=5)
@@ -92,19 +90,6 @@ def test_arguments_that_do_not_fit(translator: nmt.RunTranslator) -> None:
         translator.translate_documents(["es eins"])
     with pytest.raises(TypeError, match="lines: a str, not a list"):
         translator.follow().translate("es eins")
-
-
-def test_all_that_is_known_has_the_sentence_before(translator: nmt.RunTranslator) -> None:
-    document = translator.inspect("es eins", ["rot eins"]).document
-    assert [side["text"] for side in document["context"]] == ["rot eins"]
-    assert document["hypotheses"][0]["text"] == "red again eins"
-    assert document["hypotheses"][0]["weights"]["context"]["shape"][2] == len(document["context"][0]["pieces"])
-    (translation,) = translator.translate(["es eins"], contexts=[["rot eins"]])
-    markup = translation._repr_html_()
-    assert markup is not None
-    (shown,) = documents_in(html.unescape(markup))
-    assert translation.context_weights is not None
-    assert shown["hypotheses"][0]["weights"]["context"]["shape"] == list(translation.context_weights.shape)
 
 
 def test_what_if_something_else_had_been_said_before(translator: nmt.RunTranslator) -> None:

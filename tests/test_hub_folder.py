@@ -54,20 +54,10 @@ def test_nothing_else_leaves_the_run(saved: Path, trained: Path) -> None:
         *("README.md", "best.safetensors", "checksums.json", "config.json", "config.yaml", "history.jsonl"),
         *("lexicon.safetensors", "overrides.json", "run.json", "tokenizer/tokenizer.model"),
     }
-    places = [str(Path.cwd()).encode(), str(trained.parent).encode(), str(Path.home()).encode(), b"train.de"]
+    places = [str(Path.cwd()).encode(), str(trained.parents[2]).encode(), str(Path.home()).encode(), b"train.de"]
     for path in saved.rglob("*"):
         if path.suffix in (".json", ".yaml", ".md", ".jsonl"):
             assert not [place for place in places if place in path.read_bytes()], path
-
-
-def test_the_card_says_what_it_is_and_how_good(saved: Path) -> None:
-    card = (saved / "README.md").read_text(encoding="utf-8")
-    metadata, body = card.removeprefix("---\n").split("\n---\n", 1)
-    assert {"- de", "- en", "library_name: nmt", "pipeline_tag: translation"} <= {*metadata.splitlines()}
-    assert "A translator from `de` to `en`: gru encoder, bahdanau decoder, additive score" in body
-    assert "| test | 20 | " in body
-    assert "tok:13a" in body
-    assert "300 pairs" in body
 
 
 def test_a_card_of_languages_that_nobody_named_has_no_codes(trained: Path, tmp_path: Path) -> None:

@@ -46,9 +46,3 @@ def test_it_runs_from_top_to_bottom(trained: Path, here: Path, monkeypatch: pyte
     assert len(pictures) == 1
     assert all(picture.startswith(b"\x89PNG") for picture in pictures)
     assert len(names["swept"].sweep) == len(names["translation"].source_pieces)
-
-
-def test_it_is_committed_without_outputs() -> None:
-    notebook = json.loads(NOTEBOOK.read_text(encoding="utf-8"))
-    assert not [cell for cell in notebook["cells"] if cell.get("outputs") or cell.get("execution_count")]
-    assert len(cells("markdown")) > 8

@@ -6,11 +6,12 @@ from nmt.config import configuration
 from nmt.config.help_text import WIDTH, help_text
 from nmt.config.program import main
 from tests.config.test_running import answer
+from tests.small import Capture
 
 VERBS = ("train", "translate", "evaluate", "align", "contrast", "compare", "serve", "export", "check")
 
 
-def test_help_names_choices_and_settings(capfd: pytest.CaptureFixture[str]) -> None:
+def test_help_names_choices_and_settings(capfd: Capture) -> None:
     assert main("train", answer, ["--help"]) == 0
     out = capfd.readouterr().out
     for part in ("Train a translator.", "attention/score", "additive* dot scaled_dot", "gru* lstm"):
@@ -65,11 +66,3 @@ def test_all_of_the_help_says_which_choice_a_setting_belongs_to() -> None:
     assert explained("tokenizer.sampling=0.0")[0].startswith("(with tokenizer=unigram) segment each training")
     assert explained("tokenizer.joint=true")[0].startswith("one model for both"), "every tokenizer has it"
     assert "(with" not in help_text("train")
-
-
-@pytest.mark.usefixtures("installed")
-def test_help_names_what_most_need() -> None:
-    text = help_text("train")
-    for key in ("trainer.minutes", "data.files", "name", "resume", "attention/score"):
-        assert f"  {key}" in text
-    assert {"optimizer.lr=0.003", "attention.window.radius=10", "jobs=0"} <= set(help_text("train", True).split())

@@ -43,8 +43,3 @@ def test_a_line_that_does_not_fit_the_run_is_refused() -> None:
     first = quote(["data.files=[a,b]"])
     with pytest.raises(UserError, match=r"cannot be resumed with these settings.*data\.files"):
         merge_for_resume(compose("train", first), first, ["data=text"])
-
-
-def test_an_added_key_can_be_added_again() -> None:
-    saved = compose("train", ["+extra=1"])
-    assert merge_for_resume(saved, ["+extra=1"], ["+extra=1"]).extra == 1

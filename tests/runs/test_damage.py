@@ -1,6 +1,8 @@
 """Damaged runs, data that have moved, and what is said of them."""
 
 import json
+import os
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 
@@ -62,13 +64,8 @@ def without(key: str) -> Callable[[Path], None]:
         ("config.yaml", halve, ["config.yaml is damaged"]),
         ("config.yaml", lambda path: path.write_bytes(b"\xff\x00: ["), ["config.yaml is damaged"]),
         ("config.yaml", lambda path: path.write_text("- a list\n"), ["config.yaml is damaged: it has no settings"]),
-        ("config.yaml", lambda path: path.write_text(""), ["config.yaml is damaged"]),
         ("config.yaml", without("decoder"), ["config.yaml is damaged: decoder missing"]),
-        (
-            "config.yaml",
-            rewritten(decoder=3),
-            ["config.yaml is damaged", "but decoder is missing"],
-        ),
+        ("config.yaml", rewritten(decoder=3), ["config.yaml is damaged", "but decoder is missing"]),
         ("config.yaml", rewritten(model="x"), ["config.yaml is damaged: it does not describe a model"]),
         ("config.yaml", rewritten(search__beam_size="abc"), ["config.yaml is damaged: it does not describe a search"]),
         ("config.yaml", rewritten(search=3), ["it has search=beam, but search is missing"]),
@@ -84,19 +81,11 @@ def without(key: str) -> Callable[[Path], None]:
         ("config.yaml", rewritten(choices__os="system"), ["it has os=system, but os is missing"]),
         ("config.yaml", rewritten(choices=3), ["it has no choices"]),
         ("config.yaml", rewritten(choices={"decoder": "luong"}), ["decoder.previous_state is not a setting of Luong"]),
-        (
-            "run.json",
-            fact(format=2),
-            ["has format 2 in run.json, and this version of nmt reads format 1. Train the run"],
-        ),
+        ("run.json", fact(format=2), ["has format 2 in run.json, and this version of nmt reads format 1. Train"]),
         ("run.json", fact(format=None), ["run.json is damaged: format must be a whole number"]),
-        (
-            "run.json",
-            lambda path: path.write_text("{}"),
-            ["has no format number in run.json", "the version that wrote"],
-        ),
+        ("run.json", lambda path: path.write_text("{}"), ["has no format number in run.json"]),
+        ("run.json", Path.unlink, ["run.json is missing: the run is incomplete"]),
     ],
-    ids=range(29),
 )
 def test_a_damaged_run_is_named(
     name: str, damage: Callable[[Path], object], parts: list[str], here: Path, trained: Path, capfd: Capture
@@ -121,41 +110,53 @@ def test_a_run_of_an_earlier_format_is_upgraded_step_by_step(trained: Path, monk
     assert trained.joinpath("config.yaml").read_text(encoding="utf-8") == before
 
 
-def test_a_run_without_its_facts_is_incomplete(here: Path, trained: Path, capfd: Capture) -> None:
-    run = copied(trained, here)
-    (run / "run.json").unlink()
-    assert "run.json is missing: the run is incomplete" in refusal(capfd, here, "evaluate", f"run={run}")
+class Evil:
+    """What a stranger might put into trainer.pt."""
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return os.system, ("touch broken-in",)
+
+
+def saved(content: object) -> Callable[[Path], None]:
+    return lambda path: torch.save(content, path)
+
+
+def scrambled(path: Path) -> None:
+    path.write_text("a: [1\nb: }", encoding="utf-8")
 
 
 @pytest.mark.parametrize(
-    ("verb", "name", "damage", "parts"),
+    ("verb", "name", "damage", "part"),
     [
-        ("evaluate", "config.yaml", without("data.train"), ["config.yaml is damaged: it does not describe a data set"]),
-        ("evaluate", "config.yaml", rewritten(data__test=3), ["config.yaml is damaged"]),
-        ("evaluate", "run.json", fact(text=[]), ["run.json is damaged"]),
-        ("train", "config.yaml", without("trainer"), ["config.yaml is damaged"]),
-        ("train", "run.json", fact(step=None), ["run.json is damaged"]),
-        ("train", "overrides.json", lambda path: path.write_text('["foo", 3]'), ["overrides.json is damaged"]),
-        ("train", "trainer.pt", lambda path: torch.save({"a": 1}, path), ["trainer.pt does not fit this run: model"]),
+        ("evaluate", "config.yaml", without("data.train"), "config.yaml is damaged: it does not describe a data set"),
+        ("evaluate", "config.yaml", rewritten(data__test=3), "config.yaml is damaged"),
+        ("evaluate", "run.json", fact(text=[]), "run.json is damaged"),
+        ("train", "config.yaml", Path.unlink, "is not a run: config.yaml is missing"),
+        ("train", "config.yaml", without("trainer"), "config.yaml is damaged"),
+        ("train", "run.json", fact(step=None), "run.json is damaged"),
+        ("train", "overrides.json", lambda path: path.write_text('["foo", 3]'), "overrides.json is damaged"),
+        ("train", "overrides.json", scrambled, "overrides.json is damaged"),
+        ("train", "overrides.json", Path.unlink, "overrides.json is missing"),
+        ("train", "history.jsonl", scrambled, "history.jsonl is damaged"),
+        ("train", "tokenizer/tokenizer.model", scrambled, "is not a SentencePiece model, or is damaged"),
+        ("train", "trainer.pt", Path.unlink, "trainer.pt is missing"),
+        ("train", "trainer.pt", halve, "trainer.pt is damaged"),
+        ("train", "trainer.pt", saved([1, 2]), "trainer.pt is damaged"),
+        ("train", "trainer.pt", saved({"a": 1}), "trainer.pt does not fit this run: model"),
+        ("train", "trainer.pt", saved({"model": {}, "step": 3}), "trainer.pt does not fit this run"),
+        ("train", "trainer.pt", saved({"model": Evil()}), "trainer.pt is damaged"),
+        ("train", "trainer.pt", lambda path: path.write_bytes(pickle.dumps(Evil())), "trainer.pt is damaged"),
     ],
-    ids=range(7),
 )
 def test_other_damage_is_named_and_changes_nothing(
-    verb: str,
-    name: str,
-    damage: Callable[[Path], object],
-    parts: list[str],
-    here: Path,
-    trained: Path,
-    capfd: Capture,
+    verb: str, name: str, damage: Callable[[Path], object], part: str, here: Path, trained: Path, capfd: Capture
 ) -> None:
     run = copied(trained, here)
-    (run / "checksums.json").unlink()
-    (run / "trainer-before.pt").unlink()
+    for other in ("checksums.json", "trainer-before.pt"):
+        (run / other).unlink()
     damage(run / name)
     line = [f"run={run}", "data=run"]
     if verb == "train":
         line = [f"name={run.name}", f"checkpoints={here}", "resume=true", "trainer.steps=100000"]
-    message = refusal(capfd, here, verb, *line)
-    for part in parts:
-        assert part in message
+    assert part in refusal(capfd, here, verb, *line)
+    assert not (here / "broken-in").exists()

@@ -29,7 +29,7 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
     max_leaves=4,
 )
-OFTEN = settings(max_examples=300, deadline=None, suppress_health_check=[*HealthCheck])
+OFTEN = settings(max_examples=100, deadline=None, suppress_health_check=[*HealthCheck])
 SELDOM = settings(max_examples=25, deadline=None, suppress_health_check=[*HealthCheck])
 
 
@@ -99,20 +99,19 @@ READERS: dict[str, Callable[[Path], object]] = {
         f"{Run(run).scores('test')[metric]['value']:.2f}" for metric in ("bleu", "chrf", "ter")
     ],
 }
-for _name in ("scores", "sentences", "references", "words", "attention"):
-    READERS |= {
-        f"evaluation/test/{_name}.json ": lambda run: pytest.importorskip("nmt.compare.reader").read_result(
-            "run", Run(run), "test"
-        )
-    }
-for _name in ("sentences", "attention"):
-    READERS |= {
-        f"evaluation/test/{_name}.json  ": lambda run: json.dumps(
-            pytest.importorskip("nmt.serve.corpus_rows").described(Run(run), None, Run(run)),
-            allow_nan=False,
-            ensure_ascii=False,
-        ).encode()
-    }
+
+
+def compared(run: Path) -> object:
+    return pytest.importorskip("nmt.compare.reader").read_result("run", Run(run), "test")
+
+
+def served(run: Path) -> object:
+    rows = pytest.importorskip("nmt.serve.corpus_rows").described(Run(run), None, Run(run))
+    return json.dumps(rows, allow_nan=False, ensure_ascii=False).encode()
+
+
+READERS |= {f"evaluation/test/{name}.json ": compared for name in ("scores", "sentences", "references", "words")}
+READERS |= {f"evaluation/test/{name}.json  ": served for name in ("sentences", "attention")}
 
 
 @pytest.mark.parametrize("name", READERS)

@@ -263,12 +263,6 @@ def test_a_run_copies_no_file_from_elsewhere(here: Path, trained: Path, capfd: C
     assert (run / "evaluation" / "secret" / "source.txt").exists()
 
 
-def test_a_run_of_ones_own_needs_no_word(here: Path, trained: Path) -> None:
-    run = copied(trained, here)
-    assert Run(run).is_own()
-    assert call("evaluate", f"run={run}", "pictures=0") == 0
-
-
 @pytest.mark.parametrize("name", ["config.yaml", "overrides.json"])
 def test_whatever_changes_makes_a_run_a_strangers(name: str, here: Path, trained: Path) -> None:
     path = copied(trained, here) / name

@@ -6,12 +6,11 @@ import os
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from nmt.runs.run import Run
 from nmt.system import files
 from nmt.system.errors import UserError
 from tests.small import Capture, call, copied, environment, refusal, same, snapshot, words, write_lines
@@ -33,11 +32,6 @@ def test_a_private_file_stays_private(here: Path) -> None:
     path.chmod(0o600)
     files.write_text(path, "new")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-
-
-def test_an_empty_path_is_no_path(here: Path, trained: Path, capfd: Capture) -> None:
-    message = refusal(capfd, here, "translate", f"run={trained}", "input=", f"output={here / 'out'}")
-    assert "input= has no value" in message
 
 
 @pytest.mark.parametrize(("stream", "words"), [(1, ["--version"]), (2, ["run={run}", "max_source_length=2"])])
@@ -122,15 +116,24 @@ def test_a_cache_that_is_protected_wants_no_space(protected: Path, here: Path, t
     assert "space" not in message
 
 
+@contextlib.contextmanager
+def read_only(folder: Path) -> Iterator[None]:
+    """Makes a folder one that nobody may write, not even root."""
+    for options in (["--bind"], ["-o", "remount,ro,bind"]):
+        if subprocess.run(["mount", *options, str(folder), str(folder)], capture_output=True, check=False).returncode:
+            pytest.skip("a folder cannot be protected here")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
 @pytest.fixture
 def protected_run(here: Path, unattentive: Path) -> Iterator[Path]:
-    """A run that nobody may write, not even root; it has no scores."""
+    """A run that nobody may write; it has no scores."""
     run = copied(unattentive, here)
-    for options in (["--bind"], ["-o", "remount,ro,bind"]):
-        if subprocess.run(["mount", *options, str(run), str(run)], capture_output=True, check=False).returncode:
-            pytest.skip("a folder cannot be protected here")
-    yield run
-    subprocess.run(["umount", str(run)], check=True)
+    with read_only(run):
+        yield run
 
 
 @pytest.mark.parametrize(
@@ -172,31 +175,25 @@ def test_results_that_cannot_be_replaced_are_said_before_the_work(
     (run / "evaluation" / "test").unlink()
     folder = run / "evaluation" / "test" / "heatmaps"
     folder.mkdir(parents=True)
-    for options in (["--bind"], ["-o", "remount,ro,bind"]):
-        if subprocess.run(["mount", *options, str(folder), str(folder)], capture_output=True, check=False).returncode:
-            pytest.skip("a folder cannot be protected here")
-    try:
+    with read_only(folder):
         message = refusal(capfd, here, "evaluate", f"run={run}")
         assert f"{folder} is write-protected. Write the results elsewhere with output=FOLDER, or give" in message
         message = refusal(capfd, here, "evaluate", f"run={run}", f"output={run / 'evaluation'}")
         assert f"{folder} is write-protected. Choose another folder: output=FOLDER." in message
-    finally:
-        subprocess.run(["umount", str(folder)], check=True)
 
 
-def test_a_baseline_that_is_not_there_is_said_before_the_scoring(here: Path, unattentive: Path, capfd: Capture) -> None:
-    run = copied(unattentive, here)
-    message = refusal(capfd, here, "compare", f"runs={here}", "baseline=nnoe")
-    assert message.startswith("nmt.compare: baseline=nnoe is not one of the variants. Did you mean 'none'?")
-    assert not Run(run).splits()
+def failing_with(number: int) -> Callable[[int], None]:
+    """Stands in for `os.fsync` on a disk that fails."""
 
-
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS])
-def test_the_cure_follows_from_the_reason(number: int, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def failing(_: int) -> None:
+    def fail(_: int) -> None:
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(os, "fsync", failing)
+    return fail
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS])
+def test_the_cure_follows_from_the_reason(number: int, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fsync", failing_with(number))
     with pytest.raises(UserError) as caught:
         files.write_text(here / "new", "text")
     assert os.strerror(number) in str(caught.value)
@@ -231,36 +228,20 @@ def test_a_disk_that_fails_while_writing_leaves_the_old_files(
 ) -> None:
     run = copied(trained, here)
     before = snapshot(run)
-
-    def full(_: int) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", failing_with(errno.ENOSPC))
     assert call("train", "name=numbers", f"checkpoints={here}", "resume=true", "trainer.steps=201") == 1
     assert "No space left on device. Free some space" in capfd.readouterr().err
-    after = snapshot(run)
-    assert after.keys() == before.keys()
-    assert all(after[name] == before[name] for name in before)
-
-
-def test_full_standard_output_is_said(here: Path, trained: Path) -> None:
-    with Path("/dev/full").open("wb") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "nmt.translate", f"run={trained}"],
-            cwd=here,
-            env=environment(),
-            input=b"eins\n",
-            stdout=full,
-            stderr=subprocess.PIPE,
-            check=False,
-        )
-    assert done.returncode == 1
-    assert done.stderr.startswith(b"nmt.translate: Cannot write standard output: No space left on device")
-    assert done.stderr.count(b"\n") == 1
+    assert snapshot(run) == before
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
-def test_a_full_device_is_named(here: Path, trained: Path, capfd: Capture) -> None:
+def test_full_standard_output_and_a_full_device_are_named(here: Path, trained: Path, capfd: Capture) -> None:
     write_lines(here / "in.txt", ["eins"])
-    err = refusal(capfd, here, "translate", f"run={trained}", f"input={here / 'in.txt'}", "output=/dev/full")
-    assert "Cannot write /dev/full: No space left on device. Free some space" in err
+    line = [sys.executable, "-m", "nmt.translate", f"run={trained}", "input=in.txt"]
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(line, cwd=here, env=environment(), stdout=full, stderr=subprocess.PIPE, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith(b"nmt.translate: Cannot write standard output: No space left on device")
+    assert done.stderr.count(b"\n") == 1
+    message = refusal(capfd, here, "translate", f"run={trained}", "input=in.txt", "output=/dev/full")
+    assert "Cannot write /dev/full: No space left on device. Free some space" in message

@@ -1,11 +1,10 @@
 """Two text files, or one with tabs: all that a person has to know."""
 
-import gzip
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
 from nmt.build import parts as build
 from nmt.config.composition import compose
@@ -13,7 +12,7 @@ from nmt.config.quotes import quote
 from nmt.data.sources import UserFiles
 from nmt.runs.run import Run
 from nmt.train.recipe import check_model, fit_to_text
-from tests.small import call, pairs, snapshot, write_lines
+from tests.small import call, pairs, write_lines
 
 pytestmark = pytest.mark.long
 
@@ -40,12 +39,6 @@ def one(folder: Path) -> str:
     return str(write_lines(folder / "de-en.tsv", [f"{source}\t{target}\tnote" for source, target in ROWS]))
 
 
-def packed(folder: Path) -> str:
-    for name, side in (("corpus.de.gz", 0), ("corpus.en.gz", 1)):
-        (folder / name).write_bytes(gzip.compress("".join(f"{row[side]}\n" for row in ROWS).encode()))
-    return f"[{folder / 'corpus.de.gz'},{folder / 'corpus.en.gz'}]"
-
-
 def awkward(folder: Path) -> str:
     place = folder / "Straße [1] = 数"
     place.mkdir()
@@ -57,11 +50,9 @@ def awkward(folder: Path) -> str:
     [
         (two, "files-de-en"),
         (unnamed, "left-right"),
-        (one, "files-de-en"),
-        (packed, "files-de-en"),
         (awkward, "files-de-en"),
     ],
-    ids=["two", "unnamed", "one", "packed", "awkward"],
+    ids=["two", "unnamed", "awkward"],
 )
 def test_files_alone_train_a_run(
     files: Callable[[Path], str], stem: str, here: Path, tmp_path_factory: pytest.TempPathFactory, capfd: Capture
@@ -106,21 +97,13 @@ def test_files_alone_train_a_run(
 
 def test_every_choice_can_be_overridden(here: Path, capfd: Capture) -> None:
     line = [f"data.files={one(here)}", *SHORT, "name=mine", "encoder.size=20", "decoder.size=40", "model.dropout=0.1"]
-    line += [
-        "tokenizer=char",
-        "data.valid_pairs=7",
-        "data.test_pairs=0",
-        "model.embedding_size=24",
-        "attention.size=12",
-    ]
+    line += ["tokenizer=char", "data.valid_pairs=7", "data.test_pairs=0", "model.embedding_size=24"]
+    line += ["attention.size=12"]
     assert call("train", *line) == 0
     config = Run(here / "checkpoints" / "mine").config()
     assert (config.encoder.size, config.decoder.size, config.model.dropout) == (20, 40, 0.1)
-    assert (config.tokenizer.model_type, config.tokenizer.sampling, config.tokenizer.vocabulary_size) == (
-        "char",
-        0,
-        1000,
-    )
+    tokenizer = config.tokenizer
+    assert (tokenizer.model_type, tokenizer.sampling, tokenizer.vocabulary_size) == ("char", 0, 1000)
     assert "tokenizer.sampling" not in capfd.readouterr().err
     # What the tool chose is not a difference when the run goes on.
     assert call("train", "name=mine", "resume=true", "trainer.steps=5") == 0
@@ -131,18 +114,6 @@ def test_every_choice_can_be_overridden(here: Path, capfd: Capture) -> None:
     assert "has no test split" in capfd.readouterr().err
     assert call("train", "name=mine", "resume=true", "encoder.size=64") == 1
     assert "encoder.size: 20 -> 64" in capfd.readouterr().err
-
-
-def test_validation_and_test_may_be_files_too(here: Path, capfd: Capture) -> None:
-    for name, rows in (("v", ROWS[:9]), ("t", ROWS[9:20])):
-        write_lines(here / f"{name}.de", [source for source, _ in rows])
-        write_lines(here / f"{name}.en", [target for _, target in rows])
-    given = [f"data.valid=[{here / 'v.de'},{here / 'v.en'}]", f"data.test=[{here / 't.de'},{here / 't.en'}]"]
-    assert call("train", f"data.files={one(here)}", *given, *SHORT, "name=mine") == 0
-    err = capfd.readouterr().err
-    assert "valid: 9 pairs from" in err
-    assert "test: 11 pairs from" in err
-    assert "their scores are too high" in err
 
 
 def test_the_same_pairs_are_held_out_when_it_goes_on(here: Path) -> None:
@@ -159,48 +130,6 @@ def test_the_same_pairs_are_held_out_when_it_goes_on(here: Path) -> None:
     ]  # fmt: skip
     assert references[0] == references[1]
     assert len(references[0]) == 12
-
-
-@pytest.mark.parametrize(
-    ("files", "parts"),
-    [
-        ("[{here}/a.txt,{here}/b.txt]", ["a.txt has 3 lines", "b.txt has 2"]),
-        ("[{here}/a.txt,{here}/c.txt]", ["There is no file", "c.txt"]),
-        ("[{here}/a.txt,{here}/a.txt]", ["a.txt twice"]),
-        ("{here}/a.txt", ["a.txt, line 1", "a tab between source and target", "data.files=[SOURCE_FILE,TARGET_FILE]"]),
-        ("[{here}/empty.txt,{here}/empty2.txt]", ["empty"]),
-        ("[{here}/latin.txt,{here}/a.txt]", ["latin.txt, line 2: not valid UTF-8"]),
-        ("[{here}/one.txt,{here}/one2.txt]", ["too few"]),
-    ],
-)
-def test_files_that_cannot_be(files: str, parts: list[str], here: Path, capfd: Capture) -> None:
-    write_lines(here / "a.txt", ["x", "y", "z"])
-    write_lines(here / "b.txt", ["x", "y"])
-    for name in ("empty.txt", "empty2.txt"):
-        write_lines(here / name, [])
-    for name in ("one.txt", "one2.txt"):
-        write_lines(here / name, [name])
-    (here / "latin.txt").write_bytes(b"x\n\xfc\nz\n")
-    before = snapshot(here)
-    assert call("train", f"data.files={files.format(here=here)}", *SHORT) == 1
-    err = capfd.readouterr().err
-    for part in parts:
-        assert part in err
-    assert "Traceback" not in err
-    assert snapshot(here) == before
-
-
-def test_a_preset_of_files_reads_its_folder(here: Path) -> None:
-    for name, rows in (("train", ROWS[:100]), ("val", ROWS[100:110]), ("test_2016_flickr", ROWS[110:])):
-        write_lines(here / "m" / f"{name}.de", [source for source, _ in rows])
-        write_lines(here / "m" / f"{name}.en", [target for _, target in rows])
-    sizes = ["model.embedding_size=16", "encoder.size=8", "decoder.size=16", "attention.size=8"]
-    line = ["data=multi30k", f"data.root={here / 'm'}", "data.source=en", "data.target=de", *sizes]
-    assert call("train", *line, *SHORT, "name=m30k") == 0
-    assert OmegaConf.load(here / "checkpoints" / "m30k" / "config.yaml").data.root == str(here / "m")
-    assert Run(here / "checkpoints" / "m30k").facts()["languages"] == ["en", "de"]
-    assert call("evaluate", "run=checkpoints/m30k", "pictures=0", "extra_length=2") == 0
-    assert (here / "checkpoints" / "m30k" / "evaluation" / "test_2016_flickr" / "scores.json").is_file()
 
 
 def test_evaluating_on_files_that_have_changed_since_is_refused(here: Path, capfd: Capture) -> None:

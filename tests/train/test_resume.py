@@ -1,13 +1,10 @@
 """Going on with a run: exactly where it stopped, or with a message that says why not."""
 
-import json
 import os
-import pickle
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,20 +17,7 @@ from nmt.system.signals import stop_signals
 from nmt.training.checkpoint import load_state
 from nmt.training.loop import TrainingLoop
 from tests.catalogue import thinned
-from tests.small import (
-    call,
-    copied,
-    environment,
-    opened_for_writing,
-    same,
-    snapshot,
-    start,
-    weights,
-    words,
-    write_lines,
-)
-
-Capture = pytest.CaptureFixture[str]
+from tests.small import Capture, call, copied, environment, refusal, same, snapshot, start, weights, words
 
 
 def interrupt_at(step: int, monkeypatch: pytest.MonkeyPatch, number: int = signal.SIGTERM) -> None:
@@ -69,6 +53,7 @@ def course(run: Path) -> list[tuple[float, ...]]:
             (["trainer.steps=10", "encoder=transformer", "decoder=transformer", "encoder/positions=learned"], 4),
             (["trainer.steps=10", "encoder=conv", "decoder=conv", "attention/score=dot"], 4),
             (["trainer.steps=10", "decoder.layers=2", "decoder.multi_step=true"], 6),
+            (["trainer.steps=10", "data.documents=blank", "context.sentences=1"], 6),
         ],
         3,
     ),
@@ -102,16 +87,13 @@ def test_an_interrupted_run_goes_on_as_if_nothing_had_been(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP], ids=lambda number: number.name)
-def test_a_signal_saves_and_says_how_to_go_on(number: signal.Signals, here: Path, text: Path, capfd: Capture) -> None:
+def test_a_signal_saves_and_says_how_to_go_on(here: Path, text: Path, capfd: Capture) -> None:
+    number = signal.SIGINT
     line = words(text, here, "name=a", "trainer.steps=1000000", "trainer.average=checkpoints")
     program = start("train", *line, cwd=here)
     assert program.stderr is not None
-    said = b""
-    while b"Expected time" not in said:
-        piece = program.stderr.readline()
-        assert piece, said
-        said += piece
+    while b"Expected time" not in program.stderr.readline():
+        assert program.poll() is None
     program.send_signal(number)
     out, err = program.communicate(timeout=600)
     assert (program.returncode, out) == (128 + number, b"")
@@ -149,20 +131,15 @@ def test_a_closed_terminal_saves_the_run(here: Path, text: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGUSR2], ids=lambda number: number.name)
-def test_an_ignored_signal_does_not_end_a_training(number: signal.Signals, here: Path, text: Path) -> None:
-    """As under nohup, and in a job of a cluster."""
+def test_an_ignored_signal_does_not_end_a_training(here: Path, text: Path) -> None:
+    """As under nohup."""
     line = words(text, here, "name=a", "trainer.steps=300", "trainer.validate_every=20")
-    command = (
-        f"import os, signal, sys; signal.signal({int(number)}, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
-    )
-    program = subprocess.Popen(
-        [sys.executable, "-c", command, sys.executable, "-m", "nmt.train", *line], env=environment(), stderr=-1
-    )
+    command = ["sh", "-c", 'trap "" HUP; exec "$@"', "sh", sys.executable, "-m", "nmt.train", *line]
+    program = subprocess.Popen(command, env=environment(), stderr=subprocess.PIPE)
     assert program.stderr is not None
     while b"valid ppl" not in program.stderr.readline():
         assert program.poll() is None
-    program.send_signal(number)
+    program.send_signal(signal.SIGHUP)
     _, err = program.communicate(timeout=600)
     assert program.returncode == 0, err
     assert Run(here / "a").facts()["step"] == 300
@@ -178,21 +155,6 @@ def test_a_training_goes_on_without_a_reader_of_its_messages(here: Path, text: P
     program.communicate(timeout=600)
     assert program.returncode == 0
     assert Run(here / "a").facts()["step"] == 30
-
-
-@pytest.mark.long
-def test_a_signal_before_training_leaves_nothing(here: Path, text: Path) -> None:
-    os.mkfifo(here / "train.de")
-    write_lines(here / "train.en", ["x"])
-    line = words(text, here / "runs", "name=a", f"data.train={here / 'train'}", "trainer.steps=9")
-    program = start("train", *line, cwd=here)
-    pipe = opened_for_writing(here / "train.de", program)  # as soon as it is read, which then waits for more
-    program.send_signal(signal.SIGTERM)
-    out, err = program.communicate(timeout=600)
-    os.close(pipe)
-    assert (program.returncode, out) == (143, b"")
-    assert err.splitlines()[-1] == b"nmt.train: terminated"
-    assert not (here / "runs").exists()
 
 
 def test_a_larger_budget_goes_on_from_the_end(here: Path, text: Path, trained: Path) -> None:
@@ -229,17 +191,12 @@ def test_auto_begins_a_run_and_resumes_it(here: Path, text: Path) -> None:
 
 def test_a_misspelt_run_is_not_begun(here: Path, trained: Path, capfd: Capture) -> None:
     copied(trained, here)
-    before = snapshot(here)
-    assert call("train", "name=nmubers", f"checkpoints={here}", "resume=true") == 1
-    err = capfd.readouterr().err
-    assert f"There is no run {here / 'nmubers'}. Did you mean 'numbers'? {here} has numbers." in err
-    assert "To train a new run, leave out resume=true or give resume=auto." in err
-    assert snapshot(here) == before
-    assert call("train", "name=a", f"checkpoints={here / 'new'}", "resume=true") == 1
-    assert f"There is no run {here / 'new' / 'a'}." in capfd.readouterr().err
-    assert call("train", "name=a", "resume=maybe") == 1
-    assert "resume=maybe: must be true, auto or false." in capfd.readouterr().err
-    assert snapshot(here) == before
+    message = refusal(capfd, here, "train", "name=nmubers", f"checkpoints={here}", "resume=true")
+    assert f"There is no run {here / 'nmubers'}. Did you mean 'numbers'? {here} has numbers." in message
+    assert "To train a new run, leave out resume=true or give resume=auto." in message
+    message = refusal(capfd, here, "train", "name=a", f"checkpoints={here / 'new'}", "resume=true")
+    assert f"There is no run {here / 'new' / 'a'}." in message
+    assert "resume=maybe: must be true, auto or false." in refusal(capfd, here, "train", "name=a", "resume=maybe")
 
 
 def test_killed_before_the_first_save_starts_from_the_beginning(
@@ -281,95 +238,13 @@ def test_validations_after_the_last_save_are_made_again(
     assert same(here / "a" / "best.safetensors", here / "whole" / "best.safetensors")
 
 
-@pytest.mark.parametrize(
-    ("more", "parts"),
-    [
-        (["encoder.size=32", "optimizer.lr=0.5"], ["encoder.size: 16 -> 32", "optimizer.lr: 0.02 -> 0.5"]),
-        (["seed=5", "tokenizer=char"], ["seed: 1 -> 5", "tokenizer.model_type: unigram -> char"]),
-        (["decoder=none"], ["decoder: bahdanau -> none"]),
-        (["encodr=lstm"], ["encodr"]),
-    ],
-    ids=lambda value: " ".join(value),
-)
-def test_other_changes_are_refused_and_listed(
-    more: list[str], parts: list[str], here: Path, trained: Path, capfd: Capture
-) -> None:
+def test_other_changes_are_refused_and_listed(here: Path, trained: Path, capfd: Capture) -> None:
     copied(trained, here)
-    before = snapshot(here)
-    assert call("train", "name=numbers", f"checkpoints={here}", "resume=true", "trainer.steps=400", *more) == 1
-    err = capfd.readouterr().err
-    for part in parts:
-        assert part in err
-    assert "trainer.steps:" not in err
-    assert snapshot(here) == before
-
-
-class Evil:
-    """What a stranger might put into trainer.pt."""
-
-    def __reduce__(self) -> tuple[object, tuple[str]]:
-        return os.system, ("touch broken-in",)
-
-
-def evil(path: Path) -> None:
-    torch.save({"model": Evil()}, path)
-
-
-def evil_pickle(path: Path) -> None:
-    path.write_bytes(pickle.dumps(Evil()))
-
-
-def halve(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-
-
-def a_list(path: Path) -> None:
-    torch.save([1, 2], path)
-
-
-def of_another(path: Path) -> None:
-    torch.save({"model": {}, "step": 3}, path)
-
-
-def scrambled(path: Path) -> None:
-    path.write_text("a: [1\nb: }", encoding="utf-8")
-
-
-@pytest.mark.parametrize(
-    ("name", "damage", "parts"),
-    [
-        ("trainer.pt", Path.unlink, ["trainer.pt is missing"]),
-        ("trainer.pt", halve, ["trainer.pt is damaged"]),
-        ("trainer.pt", a_list, ["trainer.pt is damaged"]),
-        ("trainer.pt", of_another, ["trainer.pt does not fit this run"]),
-        ("trainer.pt", evil, ["trainer.pt is damaged"]),
-        ("trainer.pt", evil_pickle, ["trainer.pt is damaged"]),
-        ("config.yaml", scrambled, ["config.yaml is damaged"]),
-        ("config.yaml", Path.unlink, ["is not a run: config.yaml is missing", "name="]),
-        ("overrides.json", scrambled, ["overrides.json is damaged"]),
-        ("overrides.json", Path.unlink, ["overrides.json is missing"]),
-        ("history.jsonl", scrambled, ["history.jsonl is damaged"]),
-        ("run.json", scrambled, ["run.json is damaged"]),
-        ("tokenizer/tokenizer.model", Path.unlink, ["tokenizer"]),
-        ("tokenizer/tokenizer.model", scrambled, ["tokenizer.model is not a SentencePiece model, or is damaged"]),
-    ],
-)
-def test_a_damaged_run_is_refused_and_left_as_it_is(
-    name: str, damage: Callable[[Path], object], parts: list[str], here: Path, trained: Path, capfd: Capture
-) -> None:
-    run = copied(trained, here)
-    for other in ("checksums.json", "trainer-before.pt"):
-        (run / other).unlink()
-    damage(run / name)
-    before = snapshot(here)
-    assert call("train", "name=numbers", f"checkpoints={here}", "resume=true", "trainer.steps=202") == 1
-    err = capfd.readouterr().err
-    for part in parts:
-        assert part in err
-    assert "Traceback" not in err
-    if "does not fit" not in parts[0]:
-        assert snapshot(here) == before
-    assert not (here / "broken-in").exists()
+    more = ["trainer.steps=400", "encoder.size=32", "tokenizer=char"]
+    message = refusal(capfd, here, "train", "name=numbers", f"checkpoints={here}", "resume=true", *more)
+    assert "encoder.size: 16 -> 32" in message
+    assert "tokenizer.model_type: unigram -> char" in message
+    assert "trainer.steps:" not in message
 
 
 def test_a_text_that_has_changed_is_refused(here: Path, text: Path, capfd: Capture) -> None:
@@ -385,8 +260,6 @@ def test_a_text_that_has_changed_is_refused(here: Path, text: Path, capfd: Captu
     assert Run(here / "runs" / "a").facts()["step"] == 2
 
 
-def test_what_is_saved_is_plain(trained: Path) -> None:
-    # Neither file can run code on being read.
+def test_what_is_saved_runs_no_code_when_it_is_read(trained: Path) -> None:
     torch.load(trained / "trainer.pt", weights_only=True)
     assert weights(trained / "last.safetensors").keys() == weights(trained / "best.safetensors").keys()
-    json.loads((trained / "run.json").read_text(encoding="utf-8"))

@@ -48,20 +48,6 @@ def test_names_are_made_of_the_values_with_the_seed_last() -> None:
     assert _names([{"seed": "1"}], "none") == ["none-1"]
 
 
-@pytest.mark.parametrize(
-    ("swept", "expected"),
-    [
-        ([{"attention.heads": "2", "seed": "1"}], ["heads-2-1"]),
-        ([{"encoder.size": "8", "decoder.size": "16"}], ["encoder-size-8-decoder-size-16"]),
-        ([{"decoder.input_feeding": "false"}, {"decoder.input_feeding": "true"}],
-         ["input_feeding-false", "input_feeding-true"]),
-        ([{"optimizer.lr": "0.001"}], ["lr-0.001"]),
-    ],
-)  # fmt: skip
-def test_names_can_be_typed(swept: list[dict[str, str]], expected: list[str]) -> None:
-    assert _names(swept) == expected
-
-
 def test_names_stay_apart_and_safe_whatever_the_values() -> None:
     values = ["a b", "a/b", "a-b", "$(x)", "../..", "数据", "x" * 300, "x" * 301]
     names = _names([{"data.root": value} for value in values])
@@ -139,13 +125,6 @@ def test_only_training_is_swept(here: Path, capfd: Capture) -> None:
     assert "only nmt.train runs sweeps" in capfd.readouterr().err
     assert call("train", "seed=1,2") == 1
     assert "add -m and name=SWEEP" in capfd.readouterr().err
-
-
-def test_help_names_the_settings_of_a_sweep(capfd: Capture) -> None:
-    assert call("train", "--help=all") == 0
-    out = capfd.readouterr().out
-    for part in ("[-m]", "jobs=0", "dry_run=false", "for each combination"):
-        assert part in out
 
 
 # The plan

@@ -7,7 +7,7 @@ import pytest
 
 from nmt.runs.run import Run
 from tests.data.generated import generated
-from tests.small import call, snapshot, words, write_lines
+from tests.small import call, write_lines
 
 pytestmark = pytest.mark.long
 
@@ -55,16 +55,6 @@ def test_a_file_of_tatoeba_trains_and_is_scored_by_its_script(
     assert call("train", "name=mine", "resume=true", "trainer.steps=3") == 0
 
 
-def test_the_other_way_counts_characters(here: Path, capfd: Capture) -> None:
-    path = tatoeba(here, "zh_Hans")
-    assert call("train", f"data.files={path.name}", "data.columns=[2,1]", "name=mine", *SHORT) == 0
-    err = capfd.readouterr().err
-    assert "cmn to en: 300 pairs" in err
-    assert "300 pairs of about" not in err, "held-out pairs are no training text"
-    assert "characters (tokenizer.vocabulary_size)" in err
-    assert "the source is in Han script, the target in Latin" in err
-
-
 def test_unnamed_text_is_scored_by_its_script_and_evaluate_can_be_told(here: Path, capfd: Capture) -> None:
     path = tatoeba(here, "ja").rename(here / "mine.tsv")
     assert call("train", f"data.files={path.name}", "name=mine", *SHORT) == 0
@@ -92,13 +82,3 @@ def test_the_command_line_decides_on_vocabularies(here: Path, capfd: Capture) ->
     config = Run(here / "checkpoints" / "free").config()
     assert (config.tokenizer.joint, config.model.tie_embeddings) == (False, "none")
     assert "separate vocabularies (tokenizer.joint=false):" in capfd.readouterr().err
-
-
-def test_prepared_files_get_separate_vocabularies_too(here: Path, capfd: Capture) -> None:
-    for name, lines in generated("phrases", target="ru", train=200, valid=20, test=20).items():
-        write_lines(here / f"{name}.de", [line.pair.source for line in lines])
-        write_lines(here / f"{name}.en", [line.pair.target for line in lines])
-    line = words(here, here / "checkpoints", "name=mine", "trainer.steps=1")
-    assert call("train", *line) == 0
-    assert "the source is in Latin script, the target in Cyrillic" in capfd.readouterr().err
-    assert sorted(snapshot(here / "checkpoints" / "mine" / "tokenizer")) == ["source.model", "target.model"]

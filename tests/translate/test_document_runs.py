@@ -2,7 +2,6 @@
 
 import functools
 import json
-import random
 import re
 from pathlib import Path
 
@@ -15,87 +14,47 @@ import nmt
 from nmt.data.document_lines import Follower
 from nmt.runs.run import Run
 from tests.colours import COLOURS, documents, words
-from tests.small import SMALL, call, write_lines
+from tests.small import SMALL, Capture, call, write_lines
 
 pytestmark = pytest.mark.long
 
-Capture = pytest.CaptureFixture[str]
 
-
-@pytest.fixture
-def corpus(coloured: Path) -> Path:
-    return coloured
-
-
-@pytest.fixture(scope="module")
-def run(seeing: Path) -> Path:
-    return seeing
-
-
-def translated(run: Path, lines: list[str], folder: Path, *more: str) -> list[str]:
+def translated(seeing: Path, lines: list[str], folder: Path, *more: str) -> list[str]:
     source = write_lines(folder / "input.txt", lines)
     output = folder / "output.txt"
-    assert call("translate", f"run={run}", f"input={source}", f"output={output}", "device=cpu", "threads=1", *more) == 0
+    line = [f"run={seeing}", f"input={source}", f"output={output}", "device=cpu", "threads=1"]
+    assert call("translate", *line, *more) == 0
     return output.read_text(encoding="utf-8").split("\n")[:-1]
 
 
-def test_the_sentence_before_is_seen(run: Path, tmp_path: Path) -> None:
+def test_the_sentence_before_is_seen(seeing: Path, tmp_path: Path) -> None:
     source, target = documents(30, seed=9)
-    assert translated(run, source, tmp_path) == target
-    blind = translated(run, source, tmp_path, "context_sentences=0")
+    assert translated(seeing, source, tmp_path) == target
+    blind = translated(seeing, source, tmp_path, "context_sentences=0")
     assert sum(a == b for a, b in zip(blind[1::3], target[1::3], strict=True)) < 20
     assert blind[::3] == target[::3]
-    assert Run(run).facts()["text"]
+    assert Run(seeing).facts()["text"]
 
 
 def test_a_resumed_translation_sees_the_sentence_before(
-    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    seeing: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Interrupted between the two sentences of a document."""
     monkeypatch.setattr("nmt.translate.work.CHUNK", 4)
     source, _ = documents(4, seed=9)
-    whole = translated(run, source, tmp_path)
+    whole = translated(seeing, source, tmp_path)
     lines = (tmp_path / "input.txt").read_bytes().split(b"\n")
     (tmp_path / "broken.txt").write_bytes(b"\n".join([*lines[:6], b"\xff", *lines[7:]]))
     line = [f"input={tmp_path / 'broken.txt'}", f"output={tmp_path / 'output.txt'}", "device=cpu", "threads=1"]
-    assert call("translate", f"run={run}", *line) == 1
+    assert call("translate", f"run={seeing}", *line) == 1
     assert len((tmp_path / "output.txt.part").read_text(encoding="utf-8").splitlines()) == 4
-    assert translated(run, source, tmp_path, "resume=true") == whole
-
-
-def test_documents_are_independent_and_their_order_is_free(run: Path, tmp_path: Path) -> None:
-    source, _ = documents(12, seed=4)
-    whole = translated(run, source, tmp_path)
-    assert len(whole) == len(source)
-    order = random.Random(1).sample(range(12), 12)
-    shuffled = translated(
-        run, [line for at in order for line in source[3 * at : 3 * at + 3]], tmp_path, "batch_sentences=2"
-    )
-    for place, at in enumerate(order):
-        alone = translated(run, source[3 * at : 3 * at + 2], tmp_path)
-        assert whole[3 * at : 3 * at + 2] == alone == shuffled[3 * place : 3 * place + 2]
-
-
-@pytest.mark.parametrize(
-    "lines",
-    [[], [""], ["", " ", ""], ["rot eins"], ["", "", "rot eins", "", " ", "es zwei", "", ""], ["es eins"] * 70],
-)
-def test_as_many_lines_as_before(run: Path, tmp_path: Path, lines: list[str]) -> None:
-    texts = translated(run, lines, tmp_path)
-    assert len(texts) == len(lines)
-    assert [not text for text in texts] == [not line.strip() for line in lines]
-
-
-def test_ten_thousand_lines(run: Path, tmp_path: Path) -> None:
-    """Documents cross the ends of the chunks in which a text is read, whose size is no multiple of theirs."""
-    source, target = (side[:10_000] for side in documents(3_334, seed=6))
-    assert translated(run, source, tmp_path, "batch_sentences=500") == target
+    assert translated(seeing, source, tmp_path, "resume=true") == whole
 
 
 @pytest.fixture(scope="module")
-def in_batches(run: Path) -> dict[int, nmt.RunTranslator]:
+def in_batches(seeing: Path) -> dict[int, nmt.RunTranslator]:
     """The run with batches of several sizes."""
-    return {size: nmt.load(run, "device=cpu", f"batch_sentences={size}") for size in (1, 3, 64)}
+    return {size: nmt.load(seeing, "device=cpu", f"batch_sentences={size}") for size in (1, 3, 64)}
 
 
 @functools.cache
@@ -125,28 +84,23 @@ def test_each_layout_is_translated_as_its_sentences_one_by_one(
         assert translation.log_prob == pytest.approx(expected.log_prob, abs=1e-4)
 
 
-def test_a_file_without_documents_is_said_once(run: Path, tmp_path: Path, capsys: Capture) -> None:
-    translated(run, ["rot eins", "es eins", "es zwei"], tmp_path)
+def test_a_file_without_documents_is_said_once(seeing: Path, tmp_path: Path, capsys: Capture) -> None:
+    translated(seeing, ["rot eins", "es eins", "es zwei"], tmp_path)
     assert capsys.readouterr().err.count("No empty line among 3 lines: all are taken for one document.") == 1
     for lines, more in (
         (["rot eins"], ()),
         (["rot eins", "es eins"], ("documents=none",)),
         (["rot eins", "", "es"], ()),
     ):
-        translated(run, lines, tmp_path, *more)
+        translated(seeing, lines, tmp_path, *more)
         assert "No empty line" not in capsys.readouterr().err
 
 
-def test_empty_lines_within_a_document(run: Path, tmp_path: Path) -> None:
-    texts = translated(run, ["rot eins", "", "es eins"], tmp_path, "documents=one")
-    assert texts == ["red eins", "", "red again eins"]
-
-
-def test_pictures_across_sentences(run: Path, tmp_path: Path, capsys: Capture) -> None:
+def test_pictures_across_sentences(seeing: Path, tmp_path: Path, capsys: Capture) -> None:
     pictures = tmp_path / "pictures"
-    translated(run, ["rot eins", "es eins"], tmp_path, f"heatmaps={pictures}", "view=context")
+    translated(seeing, ["rot eins", "es eins"], tmp_path, f"heatmaps={pictures}", "view=context")
     assert [path.name for path in pictures.iterdir()] == ["00002.png"], "the first line has no context"
-    translator = nmt.load(run, "device=cpu")
+    translator = nmt.load(seeing, "device=cpu")
     (translation,) = translator.translate(["es eins"], contexts=[["rot eins"]])
     view = translator.look(translation).context
     assert view is not None
@@ -161,17 +115,17 @@ def test_pictures_across_sentences(run: Path, tmp_path: Path, capsys: Capture) -
     assert translator.look(translator.translate(["rot eins"])[0]).context is None
     more = ("context_sentences=0", "heatmaps=x", "view=context")
     source = write_lines(tmp_path / "input.txt", ["rot eins"])
-    assert call("translate", f"run={run}", f"input={source}", "device=cpu", *more) == 1
+    assert call("translate", f"run={seeing}", f"input={source}", "device=cpu", *more) == 1
     assert "view=context shows the sentences before the source, but this run sees none" in capsys.readouterr().err
 
 
-def test_scores_follow_documents(run: Path, corpus: Path, tmp_path: Path, capsys: Capture) -> None:
+def test_scores_follow_documents(seeing: Path, coloured: Path, tmp_path: Path, capsys: Capture) -> None:
     plain = ["device=cpu", "threads=1", "pictures=0"]
-    assert call("evaluate", f"run={run}", f"output={tmp_path / 'own'}", *plain) == 0
+    assert call("evaluate", f"run={seeing}", f"output={tmp_path / 'own'}", *plain) == 0
     hypotheses = (tmp_path / "own" / "test" / "hypotheses.txt").read_text(encoding="utf-8")
-    assert hypotheses == (corpus / "test.en").read_text(encoding="utf-8")
-    files = (f"source={corpus / 'test.de'}", f"reference={corpus / 'test.en'}")
-    assert call("evaluate", f"run={run}", f"output={tmp_path / 'given'}", *files, *plain) == 0
+    assert hypotheses == (coloured / "test.en").read_text(encoding="utf-8")
+    files = (f"source={coloured / 'test.de'}", f"reference={coloured / 'test.en'}")
+    assert call("evaluate", f"run={seeing}", f"output={tmp_path / 'given'}", *files, *plain) == 0
     (given,) = (tmp_path / "given").glob("*/hypotheses.txt")
     assert given.read_text(encoding="utf-8") == hypotheses
     note = "No empty line among 2 lines: all are taken for one document."
@@ -179,15 +133,15 @@ def test_scores_follow_documents(run: Path, corpus: Path, tmp_path: Path, capsys
     for language, lines in (("de", ["rot eins", "es eins"]), ("en", ["red eins", "red again eins"])):
         write_lines(tmp_path / f"one.{language}", lines)
     files = (f"source={tmp_path / 'one.de'}", f"reference={tmp_path / 'one.en'}")
-    assert call("evaluate", f"run={run}", f"output={tmp_path / 'one'}", *files, *plain) == 0
+    assert call("evaluate", f"run={seeing}", f"output={tmp_path / 'one'}", *files, *plain) == 0
     assert capsys.readouterr().err.count(note) == 1
     (one,) = (tmp_path / "one").glob("*/hypotheses.txt")
     assert one.read_text(encoding="utf-8") == "red eins\nred again eins\n"
 
 
-def test_more_context_than_trained(run: Path, tmp_path: Path, capsys: Capture) -> None:
+def test_more_context_than_trained(seeing: Path, tmp_path: Path, capsys: Capture) -> None:
     source = write_lines(tmp_path / "input.txt", ["rot eins"])
-    assert call("translate", f"run={run}", f"input={source}", "context_sentences=2", "device=cpu") == 1
+    assert call("translate", f"run={seeing}", f"input={source}", "context_sentences=2", "device=cpu") == 1
     message = "context_sentences=2: this run was trained with context.sentences=1."
     assert message in capsys.readouterr().err
     files = (f"source={source}", f"reference={source}")
@@ -196,16 +150,16 @@ def test_more_context_than_trained(run: Path, tmp_path: Path, capsys: Capture) -
         ("evaluate", ("pictures=0", f"output={tmp_path / 'x'}")),
         ("contrast", (f"contrasts={tmp_path / 'contrasts'}",)),
     ):
-        assert call(verb, f"run={run}", *files, *more, "context_sentences=2", "device=cpu") == 1
+        assert call(verb, f"run={seeing}", *files, *more, "context_sentences=2", "device=cpu") == 1
         assert message in capsys.readouterr().err
-    translator = nmt.load(run, "device=cpu")
+    translator = nmt.load(seeing, "device=cpu")
     one, two = translator.translate(["es eins"] * 2, contexts=[["rot eins"], ["blau zwei", "rot eins"]])
     assert (one.text, one.context) == (two.text, two.context)
     assert one.log_prob == pytest.approx(two.log_prob, abs=1e-4)
 
 
-def test_context_without_documents(corpus: Path, tmp_path: Path, capsys: Capture) -> None:
-    assert call("train", *words(corpus, tmp_path, "name=blind", "context.sentences=1", "trainer.steps=1")) == 1
+def test_context_without_documents(coloured: Path, tmp_path: Path, capsys: Capture) -> None:
+    assert call("train", *words(coloured, tmp_path, "name=blind", "context.sentences=1", "trainer.steps=1")) == 1
     assert "context.sentences=1 needs documents, but train of text-de-en is" in capsys.readouterr().err
     assert not (tmp_path / "blind").exists()
 
@@ -231,16 +185,6 @@ def test_documents_that_do_not_fit(tmp_path: Path, capsys: Capture) -> None:
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_run_resumes_to_the_same_weights(corpus: Path, tmp_path: Path) -> None:
-    line = words(corpus, tmp_path, "data.documents=blank", "context.sentences=1", "trainer.validate_every=3")
-    line += ["tokenizer=word", "tokenizer.vocabulary_size=60"]
-    assert call("train", *line, "name=whole", "trainer.steps=6") == 0
-    assert call("train", *line, "name=parts", "trainer.steps=3") == 0
-    assert call("train", "name=parts", f"checkpoints={tmp_path}", "resume=true", "trainer.steps=6") == 0
-    whole, parts = ((tmp_path / name / "last.safetensors").read_bytes() for name in ("whole", "parts"))
-    assert whole == parts
-
-
 class TestContrast:
     """Of two translations of one sentence, the document tells which is right."""
 
@@ -254,8 +198,8 @@ class TestContrast:
         lines = {"source": source, "reference": target, "contrasts": items}
         return [f"{key}={write_lines(folder / key, value)}" for key, value in lines.items()]
 
-    def test_a_model_with_context_is_right(self, run: Path, tmp_path: Path, capsys: Capture) -> None:
-        line = [f"run={run}", *self.files(tmp_path), "device=cpu", "threads=1", f"output={tmp_path / 'out.json'}"]
+    def test_a_model_with_context_is_right(self, seeing: Path, tmp_path: Path, capsys: Capture) -> None:
+        line = [f"run={seeing}", *self.files(tmp_path), "device=cpu", "threads=1", f"output={tmp_path / 'out.json'}"]
         assert call("contrast", *line) == 0
         assert re.search(r"^1 +24 +100\.0 % +25\.0 %$", capsys.readouterr().out, re.MULTILINE)
         figures = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
@@ -264,8 +208,8 @@ class TestContrast:
         blind = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
         assert blind["by_distance"]["1"]["accuracy"] < 0.6
 
-    def test_mistakes(self, run: Path, tmp_path: Path, capsys: Capture) -> None:
-        assert call("contrast", f"run={run}", "device=cpu") == 1
+    def test_mistakes(self, seeing: Path, tmp_path: Path, capsys: Capture) -> None:
+        assert call("contrast", f"run={seeing}", "device=cpu") == 1
         assert "has no contrasts for test. Give files (source= reference= contrasts=)" in capsys.readouterr().err
         files = self.files(tmp_path)
         for text, message in (
@@ -275,5 +219,5 @@ class TestContrast:
             ("\n", "is empty. Give wrong translations."),
         ):
             (tmp_path / "contrasts").write_text(text, encoding="utf-8")
-            assert call("contrast", f"run={run}", *files, "device=cpu") == 1
+            assert call("contrast", f"run={seeing}", *files, "device=cpu") == 1
             assert message in capsys.readouterr().err

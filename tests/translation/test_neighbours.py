@@ -1,7 +1,5 @@
 """A translation is its own: equal text has one translation, whatever stands beside it in a batch, file or server."""
 
-import io
-import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +14,7 @@ from hypothesis import strategies as st
 from nmt import api
 from nmt.system.compute import has_int8
 from nmt.translation import shortlist
-from tests.small import call, pairs, write_lines
+from tests.small import pairs
 
 #: A text and its score.
 Hypothesis = tuple[str, float]
@@ -86,33 +84,6 @@ def test_a_line_beside_others_is_translated_as_alone(
             [alone] = one.nbest([line])
             found = [[(each.text, each.score) for each in nbest] for nbest in (alone, beside)]
             check_own(found, TIE[precision], known)
-
-
-@pytest.mark.parametrize("search", SEARCHES)
-def test_a_filter_says_what_stands_in_the_file(
-    search: str, trained: Path, here: Path, monkeypatch: pytest.MonkeyPatch, capfd: Capture
-) -> None:
-    lines = [*KNOWN[:10], *ODD, *KNOWN[:2]]
-    line = [f"run={trained}", "shortlist=1", "scores=true", "extra_length=5", *SEARCHES[search]]
-    write_lines(here / "in.txt", lines)
-    assert call("translate", *line, "input=in.txt", "output=out.txt") == 0
-    whole = (here / "out.txt").read_text(encoding="utf-8").splitlines()
-    monkeypatch.setattr("nmt.translate.work.CHUNK", 1)
-    data = "".join(f"{text}\n" for text in reversed(lines)).encode()
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
-    capfd.readouterr()
-    assert call("translate", *line) == 0
-    single = capfd.readouterr().out.splitlines()
-    for at, text in enumerate(lines):
-        found = [nbest_of(at, whole), nbest_of(len(lines) - 1 - at, single)]
-        check_own(found, TIE["float32"], text in KNOWN and search != "sampling")
-
-
-def nbest_of(at: int, rows: Sequence[str]) -> list[Hypothesis]:
-    """The texts and log-probabilities of a line: one, or those that have its number."""
-    columns = [row.split(" ||| ") for row in rows]
-    own = [columns[at]] if len(columns[0]) == 3 else [each for each in columns if each[0] == str(at + 1)]
-    return [(each[-3], float(each[-1])) for each in own]
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
