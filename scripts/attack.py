@@ -4,11 +4,7 @@
     python scripts/attack.py kills [count=50] [seed=1]        SIGKILLs in one training, at any time
     python scripts/attack.py strangers [count=60]             runs that try to leave their folder
     python scripts/attack.py fuzz [count=10000] [seed=1]      inputs each for translating, for data and for reading runs
-    python scripts/attack.py overrides [count=500] [seed=1]   command lines
     python scripts/attack.py requests [count=30] [seed=1]     abandoned and half requests to a server, foreign pages
-    python scripts/attack.py nan [count=100] [seed=1]         NaN and infinity in weights, states and a training, each
-    python scripts/attack.py evaluations [count=100] [seed=1] killed evaluations, and pairs of them at once
-    python scripts/attack.py facts [count=1000] [seed=1]      values of all kinds in the JSON files of a run
 
 Each prints rows of a Markdown table: what was tried, how often, what became of it, and how often nmt failed. The exit
 status is 1 if it failed once; then the cases are listed. folder=DIR keeps the files. `attacking/` has the attacks.
@@ -23,7 +19,7 @@ from pathlib import Path
 # As a plain script from wherever it lies: the package need not be installed.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from attacking import evaluations, facts, flips, fuzz, kills, nan, overrides, requests, strangers
+from attacking import flips, fuzz, kills, requests, strangers
 from attacking.victim import Result, table
 from verbs import key_values, script
 
@@ -35,11 +31,7 @@ ATTACKS: dict[str, tuple[Callable[..., list[Result]], int]] = {
     "kills": (kills.attack, 50),
     "strangers": (strangers.attack, 60),
     "fuzz": (fuzz.attack, 10_000),
-    "overrides": (overrides.attack, 500),
     "requests": (requests.attack, 30),
-    "nan": (nan.attack, 100),
-    "evaluations": (evaluations.attack, 100),
-    "facts": (facts.attack, 1000),
 }
 
 

@@ -213,7 +213,6 @@ def report() -> int:
         "16 epochs, contrasts": partial(tables.contrasts, longer_noises, LONGER),
         "back": partial(tables.converged, back),
         "back, contrasts": partial(tables.contrasts, back_noises, LONGER[1:3]),
-        "deviations": partial(tables.deviations, rows),
         "links": partial(tables.links, rows, [tables.SILVER], ["attention", *shifts]),
         "links of other text": partial(tables.links, rows, [tables.OTHER_TEXT], ["attention", *shifts]),
         "costs": partial(tables.all_costs, rows, costs),

@@ -53,21 +53,9 @@ def options(arguments: argparse.Namespace) -> Options:
         {"--data": arguments.data, "--tokenizer": arguments.tokenizer},
         {"--json": arguments.json and arguments.json.absolute().parent},
     )
-    return Options(
-        parts=parts,
-        devices=devices,
-        precision=arguments.precision,
-        rounds=arguments.rounds,
-        quick=arguments.quick,
-        data=arguments.data,
-        tokenizer=arguments.tokenizer,
-        threads=arguments.threads,
-        batch=arguments.batch,
-        updates=arguments.updates,
-        peers=arguments.peers,
-        peer_updates=arguments.peer_updates,
-        pythons=(("joeynmt", arguments.joey_python), ("opennmt-py", arguments.onmt_python)),
-    )
+    pythons = (("joeynmt", arguments.joey_python), ("opennmt-py", arguments.onmt_python))
+    given = {name: value for name, value in vars(arguments).items() if name in Options.__dataclass_fields__}
+    return Options(**given, parts=parts, devices=devices, pythons=pythons)
 
 
 def main(words: list[str]) -> int:

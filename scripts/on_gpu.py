@@ -1,19 +1,13 @@
 """One command for the day on which there is a GPU: does it compute right, how fast is it, how good in minutes?
 
     python scripts/on_gpu.py folder=DIR multi30k=DIR [joey_python=PYTHON] [steps=STEP,...] [minutes=3] [device=cuda]
-    python scripts/on_gpu.py wheels=DIR [python=3.12] [without=NAME,...]
 
-The first command measures step by step, each in a process of its own: `ceilings` (what the card can do), `parity`
-(losses, gradients and beams of five variants beside the CPU's), `updates` (with and without graphs, Triton),
-`training-80`, `-512` and `-2048` (sentences a batch; with 512 also Joey NMT, if its Python is given, and an
-encoder-decoder of torch's own GRUs), `translating` (1, 64 and 512 sentences at a time) and `multi30k` (trained for
-some minutes, and scored). Each step writes `STEP.json` into the folder, and is left out if that is there already.
-`page.md` has all figures beside those that had been predicted. `quick=true` tries everything with tiny sizes, and
-`device=cpu` where there is no GPU.
-
-The second command fetches into a folder, on a machine with a network, what another one without it needs to run nmt: all
-wheels but torch, setuptools, which comes with torch, and those of `without`. There,
-`pip install --no-index --no-deps DIR/*.whl` installs them.
+It measures step by step, each in a process of its own: `ceilings` (what the card can do), `parity` (losses, gradients
+and beams of five variants beside the CPU's), `updates` (with and without graphs, Triton), `training-80`, `-512` and
+`-2048` (sentences a batch; with 512 also Joey NMT, if its Python is given, and an encoder-decoder of torch's own GRUs),
+`translating` (1, 64 and 512 sentences at a time) and `multi30k` (trained for some minutes, and scored). Each step
+writes `STEP.json` into the folder, and is left out if that is there already. `page.md` has all figures. `quick=true`
+tries everything with tiny sizes, and `device=cpu` where there is no GPU.
 """
 
 import json
@@ -21,8 +15,6 @@ import os
 import subprocess
 import sys
 import time
-import tomllib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +31,7 @@ from nmt.system.files import write_json, write_text
 ROOT = Path(__file__).resolve().parents[1]
 BATCHES = (80, 512, 2048)
 STEPS = ("ceilings", "parity", "updates", *(f"training-{batch}" for batch in BATCHES), "translating", "multi30k")
-KNOWN = {"folder", "multi30k", "joey_python", "steps", "minutes", "device", "quick", "wheels", "python", "without"}
+KNOWN = {"folder", "multi30k", "joey_python", "steps", "minutes", "device", "quick"}
 
 
 def main(arguments: list[str]) -> int:
@@ -47,8 +39,6 @@ def main(arguments: list[str]) -> int:
     given = key_values(arguments)
     if unknown := sorted(given.keys() - KNOWN):
         raise UserError(f"{unknown[0]}= does not exist; choose of {', '.join(sorted(KNOWN))}.")
-    if "wheels" in given:
-        return fetch(Path(given["wheels"]), given.get("python", "3.12"), given.get("without", "").split(","))
     if "folder" not in given:
         print(__doc__, file=sys.stderr)
         return 1
@@ -157,30 +147,6 @@ def ended(command: list[str]) -> str:
     if done.returncode:
         raise UserError(f"exit status {done.returncode}; the messages are above.")
     return done.stdout
-
-
-def fetch(folder: Path, python: str, without: list[str], pip: Callable[[list[str]], None] | None = None) -> int:
-    """Fetch the wheels of all dependencies, and of theirs, but for torch."""
-    run = pip or (lambda words: print(ended([sys.executable, "-m", "pip", *words])))
-    folder = folder.absolute()
-    folder.mkdir(parents=True, exist_ok=True)
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    needed = [name for name in project["dependencies"] if not name.startswith("torch")]
-    # One package of Hydra's comes as source only.
-    run(["wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), "antlr4-python3-runtime==4.9.*"])
-    run(
-        [
-            *("download", "--quiet", "--dest", str(folder), "--find-links", str(folder), "--only-binary", ":all:"),
-            *("--python-version", python, "--platform", "manylinux_2_28_x86_64", "--platform", "manylinux2014_x86_64"),
-            *needed,
-        ]
-    )
-    for path in sorted(folder.glob("*.whl")):
-        if path.name.partition("-")[0].replace("_", "-").lower() in {"torch", "setuptools", *without}:
-            path.unlink()
-    size = sum(path.stat().st_size for path in folder.glob("*.whl")) / 1e6
-    print(f"{len(list(folder.glob('*.whl')))} wheels, {size:.0f} MB, in {folder}")
-    return 0
 
 
 if __name__ == "__main__":

@@ -8,13 +8,11 @@ with the same weights, which the revision has trained. The revision must have `s
 """
 
 import contextlib
-import io
 import json
 import os
 import statistics
 import subprocess
 import sys
-import tarfile
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,10 +22,9 @@ from typing import Self
 # As a plain script from wherever it lies: the package need not be installed.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from archives import extract
 from benchmarking.commands import Parser, add_common, count, select
-from benchmarking.session import Common, Session, say
-from benchmarking.settings import MATCHED, QUICK, WIRINGS, Json
+from benchmarking.session import Options, Session, say
+from benchmarking.settings import WIRINGS, Json
 
 from nmt.system.errors import UserError
 
@@ -86,8 +83,7 @@ def check_out(revision: str, folder: Path) -> None:
     archive = subprocess.run(["git", "archive", revision, "nmt", "scripts", "configs"], cwd=ROOT, capture_output=True)
     if archive.returncode:
         raise UserError(f"git cannot give revision {revision}: {archive.stderr.decode().strip()}")
-    with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as files:
-        extract(files, folder)
+    subprocess.run(["tar", "-x", "-C", str(folder)], input=archive.stdout, check=True)
 
 
 def compare(cases: Mapping[str, Version], rounds: int, label: str, unit: str, **order: object) -> str:
@@ -160,8 +156,7 @@ def _run(words: Sequence[str] | None) -> None:
         folder = Path(name)
         (folder / "old").mkdir()
         check_out(arguments.revision, folder / "old")
-        common = Common(arguments.quick, arguments.data, arguments.tokenizer, arguments.threads)
-        session = Session(common, folder, QUICK if arguments.quick else MATCHED)
+        session = Session(Options(arguments.quick, arguments.data, arguments.tokenizer, arguments.threads), folder)
         trees = {arguments.revision: folder / "old", "working tree": ROOT}
         rows = measure(session, trees, parts, arguments.rounds, arguments.quick)
     print(f"| work | {' | '.join(trees)} | ratio |\n|---|---:|---:|---:|")

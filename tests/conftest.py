@@ -19,6 +19,8 @@ with contextlib.suppress(ValueError, AttributeError):
 # Scripts that read comparisons need their room, which can be deleted.
 collect_ignore_glob = [] if importlib.util.find_spec("nmt.compare") else ["test_study*.py"]
 
+pytest_plugins = ["tests.shared_runs"]
+
 # A busy machine may take any time over an example, or over making one.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
@@ -35,5 +37,7 @@ def corpora() -> Path:
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_state(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """The state folder of these tests' user (`nmt.runs.trust`), for programs that they start as well."""
-    os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
+    """The state folder of these tests' user (`nmt.runs.trust`), for programs and processes of these tests as well."""
+    from tests.shared_runs import once
+
+    os.environ["XDG_STATE_HOME"] = str(once(tmp_path_factory, "state", lambda _: None))

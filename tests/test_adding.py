@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.page_commands import ROOT, Command, commands
-from tests.pipeline.small import environment, write_lines
+from tests.small import environment, write_lines
 
 pytestmark = pytest.mark.long
 

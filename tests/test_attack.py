@@ -19,12 +19,8 @@ ROOT = Path(__file__).resolve().parents[1]
 @pytest.mark.parametrize(
     ("words", "rows"),
     [
-        (["fuzz", "count=30"], ["lines to translate | 30", "files of pairs | 30", "damaged runs | 30"]),
-        (["overrides", "count=60"], ["words of a command line | 60"]),
+        (["fuzz", "count=30"], ["lines to translate | 30", "files of pairs | 30"]),
         (["requests", "count=4"], ["clients that leave | 4", "origins | 18", "half requests | 700 | 700 sent | 0 |"]),
-        (["nan", "count=1"], ["weights | 1 | 1 refused | 0 |", "saved states | 1", "a training | 1 | 1 refused | 0 |"]),
-        (["evaluations", "count=2"], ["killed evaluations | 2", "two evaluations at once | 2"]),
-        (["facts", "count=20"], ["facts of run.json |"]),
         (["strangers", "count=8"], ["runs from strangers | 8 | 8 refused | 0 |"]),
         pytest.param(["strangers"], ["runs from strangers | 60"], marks=pytest.mark.slow),
         pytest.param(["flips", "count=2"], ["best.safetensors | 2 | 2 refused | 0 |"], marks=pytest.mark.slow),

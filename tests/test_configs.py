@@ -40,7 +40,7 @@ from tests.catalogue import (
     small,
     thinned,
 )
-from tests.pipeline.small import pairs, write_text
+from tests.small import pairs, write_text
 
 GROUPS = sorted({path.parent.relative_to(CONFIGS).as_posix() for path in Path(CONFIGS).rglob("*.yaml")} - {"."})
 ROWS = pairs(80)

@@ -20,7 +20,7 @@ import pytest
 import nmt
 from nmt.runs.run import Run
 from tests.page_commands import PAGES, Block, Command, all_blocks, commands
-from tests.pipeline.small import call, start, write_lines
+from tests.small import call, start, write_lines
 from tests.test_pages import BRIEF, FEW, FEW_DOCUMENTS, SMALL, with_this_python
 
 pytestmark = pytest.mark.long

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.page_commands import PAGES, ROOT, Command, blocks, commands
-from tests.pipeline.small import QUICK, call, environment, write_lines, write_text
+from tests.small import QUICK, call, environment, write_lines, write_text
 
 pytestmark = pytest.mark.long
 
@@ -40,7 +40,7 @@ ELSEWHERE = {
     **dict.fromkeys(
         ("python -m nmt.serve", "curl", "torchrun", "sbatch"), "tests/test_page_programs.py runs it beside the others"
     ),
-    "sweep.launcher=slurm": "needs a Slurm queue; tests/pipeline/test_cluster.py runs jobs without one",
+    "sweep.launcher=slurm": "needs a Slurm queue; tests/train/test_cluster.py runs jobs without one",
     "device=cuda": "needs a GPU",
 }
 #: Pages whose commands are run in their order, in one folder.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pipeline.small import ROOT, environment
+from tests.small import ROOT, environment
 
 #: Attributes of HTML by which a browser loads something at once. A link that somebody may click is not among them.
 LOADED = re.compile(r"""<(?:script|img|iframe|link|source|video|audio|object|embed|input)\b[^>]*?"""

@@ -13,7 +13,7 @@ from nmt.config.quotes import quote
 from nmt.system import platform as system
 from nmt.system.errors import UserError
 from tests import lacks
-from tests.pipeline.small import environment, words, write_text
+from tests.small import environment, words, write_text
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the lacks are simulated on Linux")
 

@@ -10,6 +10,7 @@ import re
 import statistics
 import subprocess
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -33,8 +34,7 @@ class Task(NamedTuple):
         longest: pieces a side; longer pairs are left out.
         threads: CPU threads.
         cuda: whether it takes the GPU.
-        lines: how many it translates, None for all.
-        split: of which split, test or valid.
+        lines: how many of the test set it translates.
     """
 
     data: Path
@@ -45,8 +45,7 @@ class Task(NamedTuple):
     longest: int
     threads: int
     cuda: bool
-    lines: int | None
-    split: str = "test"
+    lines: int
 
 
 class Translated(NamedTuple):
@@ -60,7 +59,7 @@ class PeerError(Exception):
     """A peer did not do what it was asked to; the message says what it said."""
 
 
-class Peer:
+class Peer(ABC):
     """A program in a virtual environment.
 
     Attributes:
@@ -83,10 +82,10 @@ class Peer:
         self.lines = self._take_lines()
 
     def _take_lines(self) -> int:
-        """Write as much of the split as is to be translated; return how many lines that is."""
+        """Write as much of the test set as is to be translated; return how many lines that is."""
         count = 0
         for language in self.task.languages:
-            lines = (self.task.data / f"{self.task.split}.{language}").read_text(encoding="utf-8").split("\n")[:-1]
+            lines = (self.task.data / f"test.{language}").read_text(encoding="utf-8").split("\n")[:-1]
             selected = lines[: self.task.lines]
             write_text(self.task.folder / f"text.{language}", "".join(f"{line}\n" for line in selected))
             count = len(selected)
@@ -100,24 +99,21 @@ class Peer:
         """
         return self._speed(self._train(updates))
 
-    def translate(self, model: Path | None = None) -> Translated:
-        """Translate the text with a model, the one trained last unless given, beam 5, 64 sentences at a time.
+    @abstractmethod
+    def translate(self) -> Translated:
+        """Translate the text with the model that was trained last, beam 5, 64 sentences at a time.
 
         Raises:
             PeerError: as `train`.
         """
-        raise TypeError(f"{type(self).__name__} does not say how it translates")
 
-    def model(self, update: int) -> Path:
-        """The checkpoint after so many updates."""
-        raise TypeError(f"{type(self).__name__} does not say where its models are")
-
+    @abstractmethod
     def _train(self, updates: int) -> str:
         """Train a new model and keep it at the end; what it said."""
-        raise TypeError(f"{type(self).__name__} does not say how it trains")
 
+    @abstractmethod
     def _speed(self, output: str) -> float:
-        raise TypeError(f"{type(self).__name__} does not say its speed")
+        """Target tokens a second, from what it said."""
 
     def _settings(self, updates: int) -> Json:
         """What the configuration files have places for."""
@@ -192,26 +188,25 @@ class Joey(Peer):
 
     name, title, module, variable = "joeynmt", "Joey NMT", "joeynmt", "NMT_JOEY_PYTHON"
 
-    def model(self, update: int) -> Path:
+    def _model(self, update: int) -> Path:
         return self.task.folder / "joey" / f"{update}.ckpt"
 
     def _train(self, updates: int) -> str:
-        self._configure(self._settings(updates), self.model(updates))
+        self._configure(updates)
         # It keeps its weights whenever it validates, and at the end.
         output = self._run("-m", "joeynmt", "train", "joey.yaml", "--skip-test")
         self.updates = updates
         return output
 
-    def _configure(self, settings: Json, model: Path) -> None:
-        write_text(self.task.folder / "joey.yaml", _template("joey.yaml").format(**settings, model=model))
+    def _configure(self, updates: int) -> None:
+        text = _template("joey.yaml").format(**self._settings(updates), model=self._model(updates))
+        write_text(self.task.folder / "joey.yaml", text)
 
     def _speed(self, output: str) -> float:
         return speed(self._numbers(r"Tokens per Sec:\s*([\d.]+)", output, "its speed"))
 
-    def translate(self, model: Path | None = None) -> Translated:
-        checkpoint = self.model(self.updates)
-        checkpoint.parent.mkdir(exist_ok=True)  # it wants its folder to be there, wherever the model is
-        self._configure(self._settings(max(1, self.updates)), model or checkpoint)
+    def translate(self) -> Translated:
+        self._configure(self.updates)
         output = self._run("-m", "joeynmt", "test", "joey.yaml", "--output-path", "joey.out")
         # It translates the validation set first, here two lines.
         seconds = self._numbers(r"Generation took ([\d.]+)\[sec\]", output, "how long it took")[-1]
@@ -224,9 +219,6 @@ class OpenNMT(Peer):
     name, title, module, variable = "opennmt-py", "OpenNMT-py", "onmt", "NMT_ONMT_PYTHON"
     template = "onmt.yaml"
 
-    def model(self, update: int) -> Path:
-        return self.task.folder / f"onmt_model_step_{update}.pt"
-
     def _train(self, updates: int) -> str:
         settings = self._settings(updates)
         write_text(self.task.folder / "onmt.yaml", _template(self.template).format(**settings))
@@ -237,9 +229,9 @@ class OpenNMT(Peer):
     def _speed(self, output: str) -> float:
         return speed(self._numbers(r"[\d.]+/\s*([\d.]+) tok/s", output, "its speed"))
 
-    def translate(self, model: Path | None = None) -> Translated:
+    def translate(self) -> Translated:
         output = self._run(
-            "-m", "onmt.bin.translate", "-model", str(model or self.model(self.updates)),
+            "-m", "onmt.bin.translate", "-model", f"onmt_model_step_{self.updates}.pt",
             "-src", f"text.{self.task.languages[0]}", "-output", "onmt.out",
             "-beam_size", "5", "-batch_size", "64", "-max_length", str(LONGEST_OUTPUT), "-length_penalty", "avg",
             "-transforms", "sentencepiece", "-src_subword_model", str(self.task.data / "tokenizer.model"),

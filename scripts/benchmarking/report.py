@@ -58,25 +58,16 @@ def _place(results: Json, where: str) -> list[str]:
 
 
 def _training(measured: Json) -> list[str]:
-    rows = []
-    for name, figures in measured.items():
-        rows.append(
-            [
-                WIRINGS[name].title if name in WIRINGS else "torch's GRUs, no attention",
-                with_spread(figures, "tokens_per_second", "{:,.0f}"),
-                f"{figures['target_padding']:.1%}",
-                _mebibytes(figures),
-            ]
-        )
-    return table(
+    rows = [
         [
-            "wiring",
-            "target tokens/s",
-            "padding",
-            "MiB",
-        ],
-        rows,
-    )
+            WIRINGS[name].title if name in WIRINGS else "torch's GRUs, no attention",
+            with_spread(figures, "tokens_per_second", "{:,.0f}"),
+            f"{figures['target_padding']:.1%}",
+            _mebibytes(figures),
+        ]
+        for name, figures in measured.items()
+    ]
+    return table(["wiring", "target tokens/s", "padding", "MiB"], rows)
 
 
 def _translating(measured: Json) -> list[str]:
@@ -160,10 +151,10 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     return [lines[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *lines[1:]]
 
 
-def with_spread(figures: Json, key: str, form: str, unit: float = 1.0) -> str:
-    """A median and, in brackets, the smallest and the largest, in `unit`."""
+def with_spread(figures: Json, key: str, form: str) -> str:
+    """A median and, in brackets, the smallest and the largest."""
     low, high = figures["spread"][key]
-    return f"{form.format(figures[key] / unit)} ({form.format(low / unit)} to {form.format(high / unit)})"
+    return f"{form.format(figures[key])} ({form.format(low)} to {form.format(high)})"
 
 
 def _transformer(measured: Json) -> list[str]:

@@ -3,14 +3,17 @@
 import contextlib
 import os
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from benchmarking import peers, transformer, translating
+from benchmarking import peers, translating
 from benchmarking.crew import Case
-from benchmarking.numbers import beside, summary, trained
-from benchmarking.peers import Peer, PeerError
-from benchmarking.session import Benchmark, Options, say
-from benchmarking.settings import PLAIN, WIRINGS, Json, Place
+from benchmarking.peers import OpenNMTTransformer, Peer
+from benchmarking.session import Options, Session, attempt, beside, say, summary
+from benchmarking.settings import PLAIN, TORCH_TRANSFORMER, TRANSFORMER, WIRINGS, Json, Place, Sizes
+
+#: By name: the figures of each round.
+Rounds = dict[str, list[dict[str, float]]]
 
 
 def run(options: Options) -> Json:
@@ -20,144 +23,143 @@ def run(options: Options) -> Json:
         UserError: a file or a device is missing, or a case died.
     """
     with tempfile.TemporaryDirectory(prefix="nmt-benchmark-") as folder:
-        return _Rounds(options, Path(folder)).run()
-
-
-class _Rounds(Benchmark):
-    """One run of the benchmark."""
-
-    def run(self) -> Json:
-        """See `run`."""
-        options = self.options
+        session = Session(options, Path(folder))
+        scale = session.scale
         results: Json = {
-            "machine": self.machine,
-            "corpus": self.corpus,
+            "machine": session.machine,
+            "corpus": session.corpus,
             "settings": {
-                "model": self.sizes._asdict(),
-                "batch": self.scale.batch,
+                "model": session.sizes._asdict(),
+                "batch": scale.batch,
                 "precision": options.precision,
-                "rounds": self.rounds,
-                "updates_a_round": self.scale.updates,
-                "updates_before_translating": self.scale.trained,
+                "rounds": session.rounds,
+                "updates_a_round": scale.updates,
+                "updates_before_translating": scale.trained,
                 "quick": options.quick,
             },
         }
-        places = self.places()
-        for place in places:
-            measured = self._measure(place)
+        places = session.places()
+        for place in places if {"training", "translating"} & {*options.parts} else ():
+            measured = _measure(session, place)
             if place.device == "cpu":
                 results.update(measured)
             else:
                 results.setdefault("cuda", {})[place.precision] = measured
         if "transformer" in options.parts:
-            results["transformer"] = transformer.measure(self, places[0])
+            results["transformer"] = _transformer(session, places[0])
         results["machine"]["load_after"] = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
         return results
 
-    def _measure(self, place: Place) -> Json:
-        """Training and translating in one place, the peers beside ours."""
-        parts = self.options.parts
-        if not {"training", "translating"} & {*parts}:
-            return {}
-        say(f"On {place.device} in {place.precision}, {place.threads} CPU threads, {self.rounds} rounds.")
-        usual = self.scale.batch if place.device == "cpu" or self.options.quick else 512
-        batch = self.options.batch or usual
-        theirs: list[Peer] = []
-        peer_results: Json = {}
-        if self.options.peers and place.precision == "float32":
-            theirs, peer_results = self._peers(place, batch)
-        results: Json = {}
-        training = self._training(place, batch, theirs, peer_results)
-        if "training" in parts:
-            results["training"] = training
-        if "translating" in parts:
-            results["translating"] = translating.measure(self, place, theirs, peer_results)
-        if self.options.peers:
-            results["peers"] = peer_results
-        return results
 
-    def _peers(self, place: Place, batch: int) -> tuple[list[Peer], Json]:
-        """Those that are there, and a place for what they reach; or why they are not there."""
-        theirs: list[Peer] = []
-        peer_results: Json = {}
-        for kind in peers.PEERS:
-            cuda = place.device != "cpu"
-            folder = self.folder / f"{kind.name}-{place.device.replace(':', '')}"
-            peer = self.peer(kind, folder, batch, max(self.scale.translated.values()), cuda)
-            if isinstance(peer, str):
-                say(peer)
-                peer_results[kind.name] = {"missing": peer}
-            else:
-                say(f"{kind.title} {peer.version} is measured too.")
-                peer_results[kind.name] = {"version": peer.version}
-                theirs.append(peer)
-        return theirs, peer_results
+def _measure(session: Session, place: Place) -> Json:
+    """Training and translating in one place, the peers beside ours."""
+    options = session.options
+    say(f"On {place.device} in {place.precision}, {place.threads} CPU threads, {session.rounds} rounds.")
+    usual = session.scale.batch if place.device == "cpu" or options.quick else 512
+    batch = options.batch or usual
+    theirs: list[Peer] = []
+    outcomes: Json = {}
+    for kind in peers.PEERS if options.peers and place.precision == "float32" else ():
+        folder = f"{kind.name}-{place.device.replace(':', '')}"
+        peer = session.peer(kind, folder, session.sizes, batch, place.device != "cpu")
+        outcomes[kind.name] = {"missing": peer} if isinstance(peer, str) else {"version": peer.version}
+        theirs += [] if isinstance(peer, str) else [peer]
+    results: Json = {}
+    training = _training(session, place, batch, theirs, outcomes)
+    if "training" in options.parts:
+        results["training"] = training
+    if "translating" in options.parts:
+        results["translating"] = translating.measure(session, place, theirs, outcomes)
+    return {**results, "peers": outcomes} if options.peers else results
 
-    def _training(self, place: Place, batch: int, theirs: list[Peer], peer_results: Json) -> Json:
-        """Train the wirings, measured where that is asked for, until they have their updates; keep the weights."""
-        measured = "training" in self.options.parts
-        names = [
-            *WIRINGS,
-            *([PLAIN] if place.device != "cpu" and measured else []),
-        ]
-        shared: Json = {
-            "scale": self.scale,
-            "sizes": self.sizes,
-            "place": place,
-            "folder": self.data,
-            "batch": batch,
-        }
-        rounds: dict[str, list[dict[str, float]]] = {name: [] for name in names}
-        their_rounds: dict[str, list[float]] = {peer.name: [] for peer in theirs}
-        results: Json = {}
-        with contextlib.ExitStack() as stack:
-            cases = {
-                name: stack.enter_context(Case("training", {**shared, "wiring": name}, self.log)) for name in names
-            }
-            first = self.scale.warm_up if place.device == "cpu" else self.scale.gpu_warm_up
-            answers = {name: case.ask(updates=first) for name, case in cases.items()}
-            for number in self.numbers() if measured else ():
-                for name, case in cases.items():
-                    answers[name] = case.ask(updates=self.scale.updates)
-                    rounds[name].append(trained(answers[name]))
-                    speed = rounds[name][-1]["tokens_per_second"]
-                    say(f"round {number}, training, {name}: {speed:,.0f} target tokens/s")
-                for peer in theirs:
-                    self._train_peer(peer, number, their_rounds, peer_results)
-            for name in names if measured else ():
-                results[name] = {
-                    **summary(rounds[name]),
-                    "peak_memory_bytes": answers[name]["peak_memory"],
-                    **({"peak_gpu_memory_bytes": answers[name]["gpu_memory"]} if place.device != "cpu" else {}),
-                }
-            self._keep(place, cases, answers)
-        for name in WIRINGS if measured and PLAIN in names else ():
-            results[name]["fraction_of_cudnn"] = (
-                results[name]["tokens_per_second"] / results[PLAIN]["tokens_per_second"]
-            )
-        ours = [entry["tokens_per_second"] for entry in rounds.get("bahdanau", [])]
+
+def _cases(
+    stack: contextlib.ExitStack, session: Session, place: Place, sizes: Sizes, batch: int, names: Sequence[str]
+) -> dict[str, Case]:
+    """A case for each model, warmed up."""
+    shared: Json = {"scale": session.scale, "sizes": sizes, "place": place, "folder": session.data, "batch": batch}
+    return {name: stack.enter_context(Case("training", {**shared, "wiring": name}, session.log)) for name in names}
+
+
+def _in_turn(
+    session: Session, cases: Mapping[str, Case], theirs: Sequence[Peer], outcomes: Json
+) -> tuple[Rounds, dict[str, Json], dict[str, list[float]]]:
+    """The figures of each round, the last answers, and what the peers reached."""
+    rounds: Rounds = {name: [] for name in cases}
+    their_rounds: dict[str, list[float]] = {peer.name: [] for peer in theirs}
+    answers: dict[str, Json] = {}
+    for number in session.numbers():
+        for name, case in cases.items():
+            answers[name] = case.ask(updates=session.scale.updates)
+            rounds[name].append(_trained(answers[name]))
+            speed = rounds[name][-1]["tokens_per_second"]
+            say(f"round {number}, training, {name}: {speed:,.0f} target tokens/s")
         for peer in theirs:
-            if their_rounds[peer.name]:
-                peer_results[peer.name]["training"] = beside(ours, their_rounds[peer.name], "tokens_per_second")
-                peer_results[peer.name]["peak_memory_bytes"] = peer.peak_memory
-        return results
+            label, updates = f"round {number}, training, {peer.name}", session.scale.peer_updates
+            their_rounds[peer.name] += attempt(
+                outcomes[peer.name], label, "target tokens/s", lambda peer=peer, updates=updates: peer.train(updates)
+            )
+    return rounds, answers, their_rounds
 
-    def _keep(self, place: Place, cases: dict[str, Case], answers: dict[str, Json]) -> None:
-        """Train each wiring that is needed later for the updates that it lacks, and save its weights."""
-        for name in WIRINGS if "translating" in self.options.parts else ():
-            lacking = self.scale.trained - int(answers[name]["updates"])
+
+def _trained(answer: Json) -> dict[str, float]:
+    """The figures of a round of training, from the answer of its case."""
+    return {
+        "tokens_per_second": answer["tokens"] / answer["seconds"],
+        "sentences_per_batch": answer["sentences"] / answer["batches"],
+        "source_padding": answer["padding"][0],
+        "target_padding": answer["padding"][1],
+    }
+
+
+def _training(session: Session, place: Place, batch: int, theirs: list[Peer], outcomes: Json) -> Json:
+    """Train the wirings, measured where that is asked for, until they have their updates; keep the weights."""
+    measured, scale = "training" in session.options.parts, session.scale
+    on_gpu = place.device != "cpu"
+    names = [*WIRINGS, *([PLAIN] if on_gpu and measured else [])]
+    results: Json = {}
+    with contextlib.ExitStack() as stack:
+        cases = _cases(stack, session, place, session.sizes, batch, names)
+        first = scale.gpu_warm_up if on_gpu else scale.warm_up
+        answers = {name: case.ask(updates=first) for name, case in cases.items()}
+        if measured:
+            rounds, answers, their_rounds = _in_turn(session, cases, theirs, outcomes)
+            for name in names:
+                results[name] = {**summary(rounds[name]), "peak_memory_bytes": answers[name]["peak_memory"]}
+                if on_gpu:
+                    results[name]["peak_gpu_memory_bytes"] = answers[name]["gpu_memory"]
+            ours = [entry["tokens_per_second"] for entry in rounds["bahdanau"]]
+            for peer in theirs:
+                if their_rounds[peer.name]:
+                    outcomes[peer.name]["training"] = beside(ours, their_rounds[peer.name], "tokens_per_second")
+                    outcomes[peer.name]["peak_memory_bytes"] = peer.peak_memory
+        for name in WIRINGS if "translating" in session.options.parts else ():
+            lacking = scale.trained - int(answers[name]["updates"])
             if lacking > 0:
                 say(f"training {name} for {lacking} more updates before it translates")
                 cases[name].ask(updates=lacking)
-            cases[name].ask(save=self.weights(place, name))
+            cases[name].ask(save=session.weights(place, name))
+    return results
 
-    def _train_peer(self, peer: Peer, number: str, rounds: dict[str, list[float]], peer_results: Json) -> None:
-        """A round of a peer's training; one that failed is left alone from then on."""
-        if "failed" in peer_results[peer.name]:
-            return
-        try:
-            rounds[peer.name].append(peer.train(self.scale.peer_updates))
-            say(f"round {number}, training, {peer.name}: {rounds[peer.name][-1]:,.0f} target tokens/s")
-        except PeerError as error:
-            peer_results[peer.name]["failed"] = str(error)
-            say(str(error))
+
+def _transformer(session: Session, place: Place) -> Json:
+    """The Transformer beside torch's own layers in the same loop and beside OpenNMT-py's; ratios to ours by round."""
+    sizes, name = session.scale.transformer._replace(pieces=session.sizes.pieces), OpenNMTTransformer.name
+    peer: Peer | str = ""
+    if session.options.peers:
+        peer = session.peer(OpenNMTTransformer, "transformer", sizes, session.scale.batch)
+    results: Json = {"sizes": sizes._asdict(), **({"missing": peer} if peer and isinstance(peer, str) else {})}
+    with contextlib.ExitStack() as stack:
+        models = (TRANSFORMER.name, TORCH_TRANSFORMER)
+        cases = _cases(stack, session, place, sizes, session.scale.batch, models)
+        for case in cases.values():
+            case.ask(updates=session.scale.warm_up)
+        theirs = [] if isinstance(peer, str) else [peer]
+        rounds, answers, their_rounds = _in_turn(session, cases, theirs, {name: results})
+    speeds = {model: [entry["tokens_per_second"] for entry in entries] for model, entries in rounds.items()}
+    for model, own in speeds.items():
+        ratio = beside(speeds[TRANSFORMER.name], own, "tokens_per_second")["ratio"]
+        results[model] = {**summary(rounds[model]), "ratio": ratio, "peak_memory_bytes": answers[model]["peak_memory"]}
+    if their_rounds.get(name):
+        results[name] = beside(speeds[TRANSFORMER.name], their_rounds[name], "tokens_per_second")
+    return results

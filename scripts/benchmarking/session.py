@@ -1,13 +1,14 @@
 """The leading process: what a measurement starts from, and where its parts are."""
 
+import statistics
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarking import crew
-from benchmarking.peers import Peer, Task, find
-from benchmarking.settings import MATCHED, QUICK, Json, Place, Scale, Sizes
+from benchmarking.peers import Peer, PeerError, Task, find
+from benchmarking.settings import MATCHED, QUICK, Json, Place, Sizes
 
 PARTS = ("training", "transformer", "translating")
 
@@ -18,8 +19,8 @@ def say(text: str) -> None:
 
 
 @dataclass(frozen=True)
-class Common:
-    """What the command line of either measurement asks for; None leaves the choice to it.
+class Options:
+    """What the command lines ask for; None leaves the choice to the scale.
 
     Attributes:
         quick: tiny sizes.
@@ -27,20 +28,6 @@ class Common:
         tokenizer: SentencePiece model.
         threads: CPU threads.
         pythons: of the peers' environments, by the peer's name.
-    """
-
-    quick: bool = False
-    data: str | None = None
-    tokenizer: str | None = None
-    threads: int | None = None
-    pythons: tuple[tuple[str, str | None], ...] = ()
-
-
-@dataclass(frozen=True)
-class Options(Common):
-    """What the command line of the benchmark asks for.
-
-    Attributes:
         parts: of `PARTS`.
         devices: cpu, cuda or cuda:N.
         precision: of what is measured on the CPU, "float32" or "bf16"; peers are measured beside float32 alone.
@@ -51,6 +38,11 @@ class Options(Common):
         peer_updates: of a peer, in a round.
     """
 
+    quick: bool = False
+    data: str | None = None
+    tokenizer: str | None = None
+    threads: int | None = None
+    pythons: tuple[tuple[str, str | None], ...] = ()
     parts: Sequence[str] = PARTS
     devices: Sequence[str] = ("cpu",)
     precision: str = "float32"
@@ -62,66 +54,37 @@ class Options(Common):
 
 
 class Session:
-    """A folder with the corpus, and what is known of corpus and machine."""
+    """A folder with the corpus, what is known of corpus and machine, places, rounds and weights."""
 
-    def __init__(self, common: Common, folder: Path, scale: Scale, devices: Sequence[str] = ("cpu",)) -> None:
+    def __init__(self, options: Options, folder: Path) -> None:
         """Prepare the corpus (UserError: a file or a device is missing)."""
-        self.folder, self.scale, self._pythons = folder, scale, dict(common.pythons)
+        given = {"trained": options.updates, "peer_updates": options.peer_updates}
+        known = {name: value for name, value in given.items() if value is not None}
+        self.scale = replace(QUICK if options.quick else MATCHED, **known)  # type: ignore[arg-type]
+        self.options, self.folder = options, folder
+        self.rounds = options.rounds or (1 if options.quick else 5)
         self.data, self.log = folder / "corpus", folder / "said.txt"
         self.data.mkdir()
         self.log.touch()
-        facts = crew.once(
-            "prepare",
-            {
-                "devices": list(devices),
-                "threads": common.threads,
-                "folder": self.data,
-                "data": common.data,
-                "tokenizer": common.tokenizer,
-                "scale": scale,
-            },
-            self.log,
-        )
+        settings = {"devices": [*options.devices], "threads": options.threads, "folder": self.data}
+        settings |= {"data": options.data, "tokenizer": options.tokenizer, "scale": self.scale}
+        facts = crew.once("prepare", settings, self.log)
         self.corpus: Json = facts["corpus"]
         self.machine: Json = facts["machine"]
-        self.sizes = scale.sizes._replace(pieces=self.corpus["pieces"])
+        self.sizes = self.scale.sizes._replace(pieces=self.corpus["pieces"])
         self.threads = int(self.machine["threads"])
         for note in self.corpus["notes"]:
             say(note)
 
-    def peer(
-        self,
-        kind: type[Peer],
-        folder: Path,
-        batch: int,
-        lines: int | None,
-        cuda: bool = False,
-        split: str = "test",
-        sizes: Sizes | None = None,
-    ) -> Peer | str:
-        """A peer with its task (see `Task`), or why it is not there; `sizes` None are the matched model's."""
-        sizes = sizes or self.sizes
-        source, target = self.corpus["languages"]
-        task = Task(
-            self.data, folder, (source, target), sizes, batch, self.scale.longest, self.threads, cuda, lines, split
-        )
-        return find(kind, self._pythons.get(kind.name), task)
-
-
-class Benchmark(Session):
-    """The session of the benchmark: its options, places, rounds and weights."""
-
-    def __init__(self, options: Options, folder: Path) -> None:
-        """Prepare the corpus (UserError as `Session`)."""
-        scale = QUICK if options.quick else MATCHED
-        scale = replace(
-            scale,
-            trained=scale.trained if options.updates is None else options.updates,
-            peer_updates=scale.peer_updates if options.peer_updates is None else options.peer_updates,
-        )
-        super().__init__(options, folder, scale, options.devices)
-        self.options = options
-        self.rounds = options.rounds or (1 if options.quick else 5)
+    def peer(self, kind: type[Peer], folder: str, sizes: Sizes, batch: int, cuda: bool = False) -> Peer | str:
+        """A peer with its task, or why it is not there."""
+        lines = max(self.scale.translated.values())
+        languages = (self.corpus["languages"][0], self.corpus["languages"][1])
+        longest = self.scale.longest
+        task = Task(self.data, self.folder / folder, languages, sizes, batch, longest, self.threads, cuda, lines)
+        found = find(kind, dict(self.options.pythons).get(kind.name), task)
+        say(found if isinstance(found, str) else f"{kind.title} {found.version} is measured too.")
+        return found
 
     def places(self) -> list[Place]:
         """Where everything is measured: on a CPU in the precision that is asked for, on a GPU in both."""
@@ -139,3 +102,31 @@ class Benchmark(Session):
         """The rounds as the user sees them: 1 of 5, 2 of 5 ..."""
         for number in range(self.rounds):
             yield f"{number + 1} of {self.rounds}"
+
+
+def attempt(outcome: Json, label: str, unit: str, work: Callable[[], float]) -> list[float]:
+    """What a peer reached in a round, in a list; nothing if it failed, now or before, which `outcome` then says."""
+    if "failed" in outcome:
+        return []
+    try:
+        reached = work()
+    except PeerError as error:
+        outcome["failed"] = str(error)
+        say(str(error))
+        return []
+    say(f"{label}: {reached:,.1f} {unit}")
+    return [reached]
+
+
+def summary(rounds: Sequence[dict[str, float]]) -> Json:
+    """The median of each key over the rounds, and under "spread" its smallest and largest."""
+    columns = {key: [entry[key] for entry in rounds] for key in rounds[0]}
+    medians: Json = {key: statistics.median(values) for key, values in columns.items()}
+    spread = {key: [min(values), max(values)] for key, values in columns.items()}
+    return {**medians, "spread": spread, "rounds": len(rounds)}
+
+
+def beside(ours: Sequence[float], theirs: Sequence[float], unit: str) -> Json:
+    """A peer's rounds beside ours: medians, spreads, and how many times as fast we are."""
+    ratios = [{"ours_over_theirs": rate / their} for rate, their in zip(ours, theirs, strict=False)]
+    return {**summary([{unit: rate} for rate in theirs]), **({"ratio": summary(ratios)} if ratios else {})}

@@ -22,33 +22,26 @@ class Sizes(NamedTuple):
 
 
 class Wiring(NamedTuple):
-    """A decoder with the score that goes with it; `kind` is bahdanau, luong or none, `overrides` chooses it."""
+    """A decoder with the score that goes with it; `overrides` choose it."""
 
     name: str
-    kind: str
-    fed: bool
     title: str
     overrides: tuple[str, ...]
 
 
+_GENERAL = ("decoder=luong", "attention/score=general")
 WIRINGS = {
     wiring.name: wiring
     for wiring in (
-        Wiring("bahdanau", "bahdanau", False, "Bahdanau, additive", ("decoder=bahdanau", "attention/score=additive")),
-        Wiring("luong", "luong", True, "Luong, general, input feeding", ("decoder=luong", "attention/score=general")),
-        Wiring(
-            "luong_without_feeding",
-            "luong",
-            False,
-            "Luong, general, no input feeding",
-            ("decoder=luong", "attention/score=general", "decoder.input_feeding=false"),
-        ),
-        Wiring("none", "none", False, "no attention", ("decoder=none",)),
+        Wiring("bahdanau", "Bahdanau, additive", ("decoder=bahdanau", "attention/score=additive")),
+        Wiring("luong", "Luong, general, input feeding", _GENERAL),
+        Wiring("luong_without_feeding", "Luong, general, no input feeding", (*_GENERAL, "decoder.input_feeding=false")),
+        Wiring("none", "no attention", ("decoder=none",)),
     )
 }
 
 #: The Transformer, which is measured by itself: beside torch's own layers and OpenNMT-py's.
-TRANSFORMER = Wiring("transformer", "transformer", False, "Transformer", ("encoder=transformer", "decoder=transformer"))
+TRANSFORMER = Wiring("transformer", "Transformer", ("encoder=transformer", "decoder=transformer"))
 
 #: The same model of torch's own layers, in the project's loop.
 TORCH_TRANSFORMER = "torch.nn.Transformer"
@@ -131,75 +124,29 @@ QUICK = Scale(
 )
 
 
-def shape(wiring: Wiring, sizes: Sizes) -> list[str]:
-    """The command line that makes the matched model of the project's own configuration."""
-    if wiring.kind == "transformer":
-        return [
-            *wiring.overrides,
-            "model.tie_embeddings=all",
-            "tokenizer.joint=true",
-            "model.dropout=0.1",
-            f"model.embedding_size={sizes.embedding}",
-            *(f"{side}.layers={sizes.layers}" for side in ("encoder", "decoder")),
-            *(f"{attention}.heads={HEADS}" for attention in _ATTENTIONS),
-        ]
-    return [
-        *wiring.overrides,
-        "model.tie_embeddings=none",
-        "model.dropout=0.3",
-        f"encoder.layers={sizes.layers}",
-        f"decoder.layers={sizes.layers}",
-        *_widths(sizes),
-    ]
-
-
-_ATTENTIONS = ("encoder.self_attention", "decoder.self_attention", "attention")
-
-
-def _widths(sizes: Sizes) -> list[str]:
-    return [
-        f"model.embedding_size={sizes.embedding}",
-        f"encoder.size={sizes.encoder}",
-        f"decoder.size={sizes.decoder}",
-        f"decoder.readout.size={sizes.features}",
-        f"attention.size={sizes.attention}",
-    ]
-
-
-def batches(sentences: int, longest: int) -> list[str]:
-    """The command line for batches of so many sentences."""
-    return [
-        f"trainer.sentences_per_batch={sentences}",
-        # Sentences are what limits a batch; the places only decide how finely pairs are sorted by length.
-        f"trainer.tokens_per_batch={sentences * min(longest, 64)}",
-    ]
-
-
-def unattended(budget: str, amount: float, validate_every: int = 10**9) -> list[str]:
-    """The command line that trains for this budget alone ("steps" or "minutes") and does little else meanwhile."""
-    return [
-        *(f"trainer.{name}={amount if name == budget else 'null'}" for name in ("steps", "epochs", "minutes")),
-        f"trainer.validate_every={validate_every}",
-        "trainer.save_minutes=1e9",
-        "trainer.log_seconds=1e9",
-        "trainer.tensorboard=false",
-    ]
-
-
 def overrides(wiring: Wiring, sizes: Sizes, batch: int, longest: int) -> list[str]:
     """The command line that makes the matched model and its recipe of the project's own configuration."""
+    if wiring is TRANSFORMER:
+        attentions = ("encoder.self_attention", "decoder.self_attention", "attention")
+        model = ["model.tie_embeddings=all", "tokenizer.joint=true", "model.dropout=0.1"]
+        model += [f"{attention}.heads={HEADS}" for attention in attentions]
+    else:
+        model = ["model.tie_embeddings=none", "model.dropout=0.3"]
+        model += [f"encoder.size={sizes.encoder}", f"decoder.size={sizes.decoder}", f"attention.size={sizes.attention}"]
+        model += [f"decoder.readout.size={sizes.features}"]
     return [
-        *shape(wiring, sizes),
-        *batches(batch, longest),
-        "optimizer.lr=0.001",
-        "optimizer.betas=[0.9,0.999]",
-        "optimizer.eps=1e-8",
-        "optimizer.weight_decay=0",
-        "schedule=constant",
-        "schedule.warmup_steps=0",
-        "trainer.label_smoothing=0.1",
-        "trainer.clip_norm=1",
+        *wiring.overrides,
+        *model,
+        f"model.embedding_size={sizes.embedding}",
+        *(f"{side}.layers={sizes.layers}" for side in ("encoder", "decoder")),
+        f"trainer.sentences_per_batch={batch}",
+        # Sentences are what limits a batch; the places only decide how finely pairs are sorted by length.
+        f"trainer.tokens_per_batch={batch * min(longest, 64)}",
+        *("optimizer.lr=0.001", "optimizer.betas=[0.9,0.999]", "optimizer.eps=1e-8", "optimizer.weight_decay=0"),
+        *("schedule=constant", "schedule.warmup_steps=0", "trainer.label_smoothing=0.1", "trainer.clip_norm=1"),
         "trainer.average=none",
         # The benchmark decides when training stops.
-        *unattended("steps", 10**9),
+        *("trainer.steps=1000000000", "trainer.epochs=null", "trainer.minutes=null"),
+        *("trainer.validate_every=1000000000", "trainer.save_minutes=1e9", "trainer.log_seconds=1e9"),
+        "trainer.tensorboard=false",
     ]

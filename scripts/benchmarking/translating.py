@@ -4,17 +4,16 @@ import contextlib
 
 from benchmarking import crew
 from benchmarking.crew import Case
-from benchmarking.numbers import beside, summary
-from benchmarking.peers import Peer, PeerError
-from benchmarking.session import Benchmark, say
+from benchmarking.peers import Peer
+from benchmarking.session import Session, attempt, beside, say, summary
 from benchmarking.settings import FASTER, SEARCHES, WIRINGS, Json, Place
 
 #: Wiring, search, and how many sentences are searched together.
 Key = tuple[str, str, int]
 
 
-def measure(session: Benchmark, place: Place, theirs: list[Peer], peer_results: Json) -> Json:
-    """Translate in turn, round after round; what the peers reach goes into `found`."""
+def measure(session: Session, place: Place, theirs: list[Peer], outcomes: Json) -> Json:
+    """Translate in turn, round after round; what the peers reach goes into `outcomes`."""
     amounts = session.scale.translated
     if place.device != "cpu":
         amounts = {**amounts, 512: amounts[64]}
@@ -36,7 +35,10 @@ def measure(session: Benchmark, place: Place, theirs: list[Peer], peer_results: 
                 rounds.setdefault(key, []).append(figures)
                 say(f"round {number}, translating, {key[0]} {key[1]} batch {key[2]}: {speed:,.1f} sentences/s")
             for peer in theirs:
-                _translate_peer(session, peer, number, their_rounds, texts, peer_results)
+                label = f"round {number}, translating, {peer.name} beam5"
+                their_rounds[peer.name] += attempt(
+                    outcomes[peer.name], label, "sentences/s", lambda peer=peer: _speed(session, peer, texts)
+                )
         scored = {key: case.ask(texts=True) for key, case in cases.items() if key[2] != 1}
     results: Json = {}
     for (name, search, batch), speeds in rounds.items():
@@ -52,13 +54,13 @@ def measure(session: Benchmark, place: Place, theirs: list[Peer], peer_results: 
             figures_here |= figures_here["batches"][str(batch)]
     for peer in theirs:
         if their_rounds[peer.name]:
-            settings = {"folder": session.data, "split": "test", "texts": texts[peer.name]}
+            settings = {"folder": session.data, "texts": texts[peer.name]}
             scores = crew.once("scoring", settings, session.log)
-            peer_results[peer.name]["translating"] = _compared(rounds, scored, their_rounds[peer.name], scores)
+            outcomes[peer.name]["translating"] = _compared(rounds, scored, their_rounds[peer.name], scores)
     return results
 
 
-def _settings(session: Benchmark, place: Place, batches: list[int]) -> dict[Key, Json]:
+def _settings(session: Session, place: Place, batches: list[int]) -> dict[Key, Json]:
     """The settings of each case; on a CPU, also those of the faster ways through beam 5 that the processor has."""
     shared: Json = {"scale": session.scale, "sizes": session.sizes, "place": place, "folder": session.data}
     settings: dict[Key, Json] = {
@@ -104,25 +106,11 @@ def _compared(
     }
 
 
-def _translate_peer(
-    session: Benchmark,
-    peer: Peer,
-    number: str,
-    rounds: dict[str, list[float]],
-    texts: dict[str, list[str]],
-    peer_results: Json,
-) -> None:
-    """A round of a peer's translating, with a model that has had as many updates as ours."""
-    if "failed" in peer_results[peer.name]:
-        return
-    try:
-        if peer.updates != session.scale.trained:
-            say(f"training {peer.name} for {session.scale.trained} updates before it translates")
-            peer.train(session.scale.trained)
-        done = peer.translate()
-        rounds[peer.name].append(done.sentences_per_second)
-        texts[peer.name] = done.texts
-        say(f"round {number}, translating, {peer.name} beam5: {done.sentences_per_second:,.1f} sentences/s")
-    except PeerError as error:
-        peer_results[peer.name]["failed"] = str(error)
-        say(str(error))
+def _speed(session: Session, peer: Peer, texts: dict[str, list[str]]) -> float:
+    """Sentences a second of a peer whose model has had as many updates as ours; its translations go into `texts`."""
+    if peer.updates != session.scale.trained:
+        say(f"training {peer.name} for {session.scale.trained} updates before it translates")
+        peer.train(session.scale.trained)
+    done = peer.translate()
+    texts[peer.name] = done.texts
+    return done.sentences_per_second

@@ -16,7 +16,6 @@ import torch
 from benchmarking import corpus
 from benchmarking.clocks import Enough, Feed
 from benchmarking.models import built, composed, run_trainer, scores_of, take, translator_of
-from benchmarking.plain import Plain, train_plain
 from benchmarking.settings import (
     MODELS,
     PLAIN,
@@ -29,7 +28,7 @@ from benchmarking.settings import (
     Scale,
     Sizes,
 )
-from benchmarking.torch_transformer import replaced
+from benchmarking.torch_models import Plain, replaced, train_plain
 from nmt import __version__
 from nmt.data.pairs import EncodedPairs
 from nmt.model.weights import load_weights, save_weights
@@ -133,7 +132,7 @@ def translating(settings: Json, exchange: Exchange) -> None:
     texts: list[str] = []
     while (order := exchange(answer)) is not None:
         if "texts" in order:
-            answer = scores_of(folder, "test", texts)
+            answer = scores_of(folder, texts)
             continue
         selected = lines[: order["sentences"]]
         began = time.perf_counter()
@@ -148,8 +147,8 @@ def translating(settings: Json, exchange: Exchange) -> None:
 
 
 def scoring(settings: Json, exchange: Exchange) -> None:
-    """The scores of translations of the first lines of a split."""
-    exchange(scores_of(settings["folder"], settings["split"], settings["texts"]))
+    """The scores of translations of the first lines of the test set."""
+    exchange(scores_of(settings["folder"], settings["texts"]))
 
 
 JOBS = {

@@ -1,51 +1,16 @@
-"""The page of what was measured on a GPU, beside what had been predicted without one."""
+"""The page of what was measured on a GPU."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 Json = dict[str, Any]
 
 
-class Prediction(NamedTuple):
-    """What was predicted, before any GPU had run the program.
-
-    Attributes:
-        what: was predicted.
-        value: of it.
-        unit: of the value.
-        step: whose figures hold the measured value.
-        path: to it in these figures.
-    """
-
-    what: str
-    value: float
-    unit: str
-    step: str
-    path: tuple[str, ...]
-
-
-def _training(batch: int, wiring: str, value: float) -> Prediction:
-    path = ("cuda", "bf16", "training", wiring, "tokens_per_second")
-    return Prediction(f"training, {wiring}, {batch} sentences", value, "target tokens/s", f"training-{batch}", path)
-
-
-def _updates(batch: int, kind: str, value: float) -> Prediction:
-    path = ("tokens_per_second", str(batch), kind)
-    return Prediction(f"updates, {kind}, {batch} sentences", value, "target tokens/s", "updates", path)
-
-
-#: From counted launches and bytes: 5 microseconds a launch, 2 the shortest kernel, 4.3 TB/s.
-PREDICTIONS = (
-    Prediction("products of matrices in bf16", 780, "TFLOP/s", "ceilings", ("tflops_bf16",)),
-    Prediction("products of matrices in float32", 67, "TFLOP/s", "ceilings", ("tflops_float32",)),
-    Prediction("copies", 4300, "GB/s", "ceilings", ("copy_gb_per_second",)),
-    Prediction("a launch", 5, "microseconds", "ceilings", ("launch_microseconds",)),
-    _training(80, "bahdanau", 140_000),
-    _training(512, "bahdanau", 800_000),
-    _updates(80, "graphs", 500_000),
-    _updates(512, "graphs", 1_600_000),
-    _updates(80, "both", 1_000_000),
-    _updates(512, "both", 3_500_000),
-    Prediction("Multi30k, training until the best weights", 1.8, "minutes", "multi30k", ("minutes",)),
+#: What the card can do at most: the title, the key of the figure, its unit.
+CEILINGS = (
+    ("products of matrices in bf16", "tflops_bf16", "TFLOP/s"),
+    ("products of matrices in float32", "tflops_float32", "TFLOP/s"),
+    ("copies", "copy_gb_per_second", "GB/s"),
+    ("a launch", "launch_microseconds", "microseconds"),
 )
 
 
@@ -58,13 +23,9 @@ def page(figures: dict[str, Json]) -> str:
         f"{about.get('name', about.get('device', 'An unknown device'))}, torch {about.get('torch', '?')}, CUDA "
         f"{about.get('cuda', 'none')}, Python {about.get('python', '?')}.",
         "",
-        "| what | predicted | measured | unit |",
-        "|---|---:|---:|---|",
-    ]
-    for prediction in PREDICTIONS:
-        measured = _found(figures.get(prediction.step), prediction.path)
-        lines.append(f"| {prediction.what} | {_number(prediction.value)} | {_number(measured)} | {prediction.unit} |")
-    lines += [
+        "| what | measured | unit |",
+        "|---|---:|---|",
+        *(f"| {what} | {_number(about.get(key))} | {unit} |" for what, key, unit in CEILINGS),
         *_parity(figures.get("parity", {})),
         *_graphs(figures.get("updates", {})),
         *_speeds(figures),
@@ -73,14 +34,6 @@ def page(figures: dict[str, Json]) -> str:
     failed = {step: found["failed"] for step, found in figures.items() if "failed" in found}
     lines += [f"- {step} failed: {reason}" for step, reason in failed.items()]
     return "\n".join(lines) + "\n"
-
-
-def _found(figures: Json | None, path: tuple[str, ...]) -> float | None:
-    for key in path:
-        if not isinstance(figures, dict) or key not in figures:
-            return None
-        figures = figures[key]
-    return None if figures is None else float(figures)  # type: ignore[arg-type]
 
 
 def _number(value: float | None) -> str:

@@ -8,7 +8,6 @@ import numpy as np
 from scipy.stats import t as student  # type: ignore[import-untyped]
 
 from nmt.compare.significance import bleu_of
-from nmt.compare.variance import has_own_deviation, pooled_deviation
 from nmt.compare.verdict import p_text
 from nmt.drawing.length_plot import FEW
 from nmt.evaluation.length_bins import binned, joined
@@ -180,24 +179,6 @@ def converged(rows: Rows) -> str:
         lines.append([f"`{name}`", str(len(rows[name])), *cells])
     head = ["row", "runs", *(f"BLEU, {SPLITS[split]}" for split in scores), "best epoch"]
     return table([*head, *(["alignment error rate, %"] if rates else [])], lines)
-
-
-def deviations(rows: Rows) -> str:
-    """The pooled deviation over seeds of each kind of test, and the rows that have their own."""
-    tests = {
-        f"BLEU, {label}": {name: [run.scores[split]["bleu"] for run in runs] for name, runs in rows.items()}
-        for split, label in SPLITS.items()
-    }
-    for gold in (SILVER, OTHER_TEXT):
-        for way, differences in link_differences(rows, gold):
-            tests[f"{gold}: attention less {way}"] = differences
-    lines = []
-    for test, by_row in tests.items():
-        groups = list(by_row.values())
-        own = [name for name, values in by_row.items() if has_own_deviation(values, groups)]
-        texts = ", ".join(f"`{name}` {statistics.stdev(by_row[name]):.2f}" for name in own)
-        lines.append([test, f"{pooled_deviation(groups):.2f}", texts or "none"])
-    return table(["test", "pooled deviation", "rows with their own"], lines)
 
 
 def scores(rows: Rows, split: str, noise: BleuNoise) -> str:

@@ -15,8 +15,7 @@ from nmt.runs.run import Run
 from nmt.search import GreedySearch
 from nmt.system.compute import CPU
 from nmt.translation.translator import Translator
-from tests.pipeline.small import call, copied, pairs, words, write_lines
-from tests.pipeline.test_mistakes import refusal
+from tests.small import call, copied, pairs, refusal, words, write_lines
 
 Capture = pytest.CaptureFixture[str]
 Links = list[set[tuple[int, int]]]

@@ -11,8 +11,8 @@ import pytest
 import nmt
 from nmt.alignment.word_weights import word_weights
 from nmt.runs.run import Run
-from tests.pipeline.colours import documents, words
-from tests.pipeline.small import call, copied, write_lines
+from tests.colours import documents, words
+from tests.small import call, copied, write_lines
 
 pytestmark = pytest.mark.long
 

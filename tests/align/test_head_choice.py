@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nmt.translation.heads import Heads
-from tests.pipeline.small import call, copied, pairs, words, write_lines
+from tests.small import call, copied, pairs, words, write_lines
 
 pytestmark = pytest.mark.long
 

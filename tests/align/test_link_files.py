@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.align.test_align import Capture, rates
-from tests.pipeline.small import call, write_lines
+from tests.small import call, write_lines
 
 
 def test_links_from_anywhere_by_hand(here: Path, capfd: Capture) -> None:

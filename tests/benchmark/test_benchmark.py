@@ -1,25 +1,18 @@
 """The measuring scripts: clocks, logs of peers, mistakes, the same model in torch."""
 
-from pathlib import Path
-from typing import Any
-
 import benchmark
 import numpy as np
 import pytest
 import torch
-from benchmarking import clocks, peers
-from benchmarking.plain import Plain, train_plain
+from benchmarking import clocks
 from benchmarking.settings import (
-    HEADS,
-    MATCHED,
     TRANSFORMER,
     Json,
     Place,
     Sizes,
     overrides,
 )
-from benchmarking.torch_transformer import replaced
-from omegaconf import OmegaConf
+from benchmarking.torch_models import Plain, replaced, train_plain
 
 from nmt.build import parts as build
 from nmt.config.composition import compose
@@ -55,54 +48,6 @@ def test_the_clock_stops_after_the_updates_that_were_ordered() -> None:
         assert answer["seconds"] > 0
 
 
-def task(folder: Path) -> peers.Task:
-    data = folder / "data"
-    data.mkdir()
-    for language in ("de", "en"):
-        (data / f"test.{language}").write_text("eins\nzwei\ndrei\n", encoding="utf-8")
-    return peers.Task(data, folder / "own", ("de", "en"), MATCHED.sizes, 80, 80, 1, False, 2)
-
-
-def test_peers_are_run_and_understood(tmp_path: Path, python: str) -> None:
-    for kind, trained, sentences in ((peers.Joey, 600, 4), (peers.OpenNMT, 600, 250)):
-        folder = tmp_path / kind.name
-        folder.mkdir()
-        peer = peers.find(kind, python, task(folder))
-        assert isinstance(peer, peers.Peer)
-        assert peer.version == "9.8"
-        assert peer.train(6) == pytest.approx(trained)  # the first report is left out
-        done = peer.translate()
-        assert done.sentences_per_second == pytest.approx(sentences)
-        assert done.texts == ["eins", "zwei"]
-        assert peer.peak_memory > 0
-
-
-def test_peers_configurations(tmp_path: Path, python: str) -> None:
-    made: list[Any] = []
-    for kind, name in ((peers.Joey, "joey.yaml"), (peers.OpenNMT, "onmt.yaml")):
-        folder = tmp_path / kind.name
-        folder.mkdir()
-        peer = peers.find(kind, python, task(folder))
-        assert isinstance(peer, peers.Peer)
-        peer.train(60)
-        made.append(OmegaConf.to_container(OmegaConf.load(peer.task.folder / name)))
-    joey, onmt = made
-    assert joey["training"]["updates"] == onmt["train_steps"] == 60
-    assert joey["training"]["logging_freq"] == onmt["report_every"] == 10
-    assert joey["training"]["validation_freq"] % 10 == 0
-    assert joey["model"]["decoder"]["hidden_size"] == onmt["dec_hid_size"] == 512
-    assert joey["model"]["encoder"]["hidden_size"] == onmt["enc_hid_size"] // 2
-    assert joey["data"]["trg"] == {**joey["data"]["src"], "lang": "en"}
-    assert joey["training"]["batch_size"] == onmt["batch_size"] == 80
-
-
-def test_a_missing_peer_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("NMT_JOEY_PYTHON", raising=False)
-    assert "NMT_JOEY_PYTHON" in str(peers.find(peers.Joey, None, task(tmp_path)))
-    (tmp_path / "more").mkdir()
-    assert "does not run" in str(peers.find(peers.Joey, str(tmp_path / "none"), task(tmp_path / "more")))
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -117,12 +62,6 @@ def test_a_missing_peer_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_mistakes_are_said_at_once(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert benchmark.main(words) == 1
     assert said in capsys.readouterr().err
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_a_case_that_cannot_be_measured_ends_with_its_reason(capfd: pytest.CaptureFixture[str]) -> None:
-    assert benchmark.main(["--quick", "--device", "cuda"]) == 1
-    assert "no CUDA GPU" in capfd.readouterr().err
 
 
 def test_the_transformer_of_torch_is_the_same_model() -> None:
@@ -165,16 +104,3 @@ def _of_torch(other: dict[str, torch.Tensor], name: str) -> torch.Tensor:
     if inner[0] == "out":
         return other[f"{attention}.out_proj.{inner[1]}"]
     return other[f"{attention}.in_proj_{inner[1]}"].chunk(3)[("query", "key", "value").index(inner[0])]
-
-
-def test_the_transformer_of_opennmt_is_configured_as_ours(tmp_path: Path, python: str) -> None:
-    sizes = MATCHED.transformer
-    peer = peers.find(peers.OpenNMTTransformer, python, task(tmp_path)._replace(sizes=sizes))
-    assert isinstance(peer, peers.Peer)
-    assert peer.train(6) == pytest.approx(600)
-    config = OmegaConf.load(peer.task.folder / "onmt.yaml")
-    assert config.encoder_type == config.decoder_type == "transformer"
-    assert (config.enc_layers, config.dec_layers, config.heads) == (3, 3, HEADS)
-    assert (config.hidden_size, config.word_vec_size, config.transformer_ff) == (256, 256, 1024)
-    assert config.share_decoder_embeddings
-    assert config.share_embeddings

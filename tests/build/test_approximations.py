@@ -23,7 +23,7 @@ from nmt.text.lexicon import Lexicon
 from nmt.text.tokenizer import load_tokenizer
 from nmt.train import session as training
 from nmt.translate.request import Translating
-from tests.pipeline.small import call, pairs, words
+from tests.small import call, pairs, words
 
 NATIVE = not Compute(torch.device("cpu"), torch.bfloat16).emulates
 

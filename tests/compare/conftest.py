@@ -6,10 +6,7 @@ import pytest
 
 from nmt.compare.variants import Comparison, compare
 from tests.compare.runs import NEW, OLD, PLAIN, runs_of
-from tests.pipeline.conftest import here, text
-from tests.pipeline.small import QUICK, call, words
-
-__all__ = ["here", "text"]
+from tests.small import QUICK, call, words
 
 
 @pytest.fixture(scope="module")

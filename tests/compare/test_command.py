@@ -11,7 +11,7 @@ import torch
 
 from nmt.runs.records import record
 from nmt.runs.run import Run, settings
-from tests.pipeline.small import QUICK, call, copied, pairs, snapshot, words, write_lines
+from tests.small import QUICK, call, copied, pairs, snapshot, words, write_lines
 
 pytestmark = pytest.mark.long
 

@@ -10,7 +10,7 @@ import pytest
 from nmt.runs.records import record
 from nmt.runs.run import Run
 from tests.compare.test_command import Capture, report
-from tests.pipeline.small import QUICK, call, copied, pairs, snapshot
+from tests.small import QUICK, call, copied, pairs, snapshot
 
 pytestmark = pytest.mark.long
 

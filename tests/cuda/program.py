@@ -22,7 +22,7 @@ from nmt.training.schedules import Constant, CosineDecay
 from nmt.translation.stepping import Stepper
 from tests import catalogue
 from tests.cuda.device import PlayedGpu
-from tests.pipeline.small import call, words, write_lines, write_text
+from tests.small import call, words, write_lines, write_text
 from tests.training.test_trainer import trainer
 
 GPU = Compute(torch.device("cuda", 0))

@@ -23,7 +23,7 @@ from nmt.data.sources import TextFiles, UserFiles
 from nmt.system.errors import UserError
 from nmt.text.tokenizer import EOS, PAD, Tokenizer
 from nmt.text.tokenizer_trainer import TokenizerTrainer
-from tests.pipeline.small import write_lines
+from tests.small import write_lines
 
 #: Two documents of three and two lines, empty lines before, between and after them.
 LINES = ["", "a b", "c", "d", "", " ", "e", "f", ""]

@@ -17,7 +17,7 @@ from nmt.data.pairs import SampledPairs, encode_in_memory
 from nmt.data.token_batches import TokenBatches
 from nmt.text.tokenizer import Tokenizer
 from nmt.text.tokenizer_trainer import TokenizerTrainer
-from tests.pipeline.small import pairs
+from tests.small import pairs
 
 ROWS = pairs(80)
 

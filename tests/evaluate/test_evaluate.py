@@ -12,7 +12,7 @@ import pytest
 from nmt.data.dataset import Split
 from nmt.runs.run import Run
 from nmt.runs.versions import code_revision
-from tests.pipeline.small import call, copied, pairs, snapshot, weights, words, write_lines
+from tests.small import call, copied, pairs, snapshot, weights, words, write_lines
 
 Capture = pytest.CaptureFixture[str]
 

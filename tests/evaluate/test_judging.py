@@ -12,7 +12,7 @@ from nmt.build.open import TranslatorRequest
 from nmt.build.requests import SearchRequest
 from nmt.runs.run import Run
 from nmt.system.compute import CPU, Compute
-from tests.pipeline.small import call, pairs, words, write_lines
+from tests.small import call, pairs, words, write_lines
 
 Capture = pytest.CaptureFixture[str]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.pipeline.small import call, write_lines
+from tests.small import call, write_lines
 
 
 def data_of(page: str) -> Any:

@@ -15,7 +15,7 @@ from nmt.export.conversion import FORMATS
 from nmt.model import Seq2Seq
 from nmt.text.tokenizer import Tokenizer
 from nmt.text.tokenizer_trainer import TokenizerTrainer
-from tests.pipeline.small import BOTH, pairs
+from tests.small import BOTH, pairs
 
 #: Skips a test of a format without its packages.
 NEEDS = {

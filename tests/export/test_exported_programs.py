@@ -10,7 +10,7 @@ import pytest
 
 from nmt.text.canonical import canonical, shows_nothing
 from tests.export.exported import NEEDS, WITH_PACKAGES, translated
-from tests.pipeline.small import ODD_LINES, call, many_lines, pairs, words, write_lines
+from tests.small import ODD_LINES, call, many_lines, pairs, words, write_lines
 
 Capture = pytest.CaptureFixture[str]
 

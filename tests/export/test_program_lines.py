@@ -18,7 +18,7 @@ from nmt.data.lines import iterate_lines
 from nmt.export.program_lines import arriving, protected, spelled
 from nmt.system.errors import UserError
 from nmt.text.tokenizer_trainer import TokenizerTrainer
-from tests.pipeline.small import call
+from tests.small import call
 
 needs_both = pytest.mark.skipif(
     any(find_spec(name) is None for name in ("ctranslate2", "onnx", "onnxruntime")),

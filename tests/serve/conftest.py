@@ -12,9 +12,6 @@ from nmt.config.composition import compose
 from nmt.serve.app import application
 from nmt.serve.pool import Caps, ModelPool
 from nmt.serve.server import Serving, served
-from tests.pipeline.conftest import text, trained, transformer
-
-__all__ = ["text", "trained", "transformer"]
 
 Json = dict[str, Any]
 

@@ -13,8 +13,8 @@ from starlette.testclient import TestClient
 import nmt
 from nmt.serve.pool import Caps
 from nmt.serve.schemas import TranslateBody
-from tests.pipeline.small import pairs
 from tests.serve.conftest import Json, client, pool_of, post
+from tests.small import pairs
 
 PAIRS = pairs(20)
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from nmt.serve.pool import Caps
-from tests.pipeline.small import call, pairs, translation_of, words
 from tests.serve.conftest import client, pool_of
+from tests.small import call, pairs, translation_of, words
 
 TEXTS = [source for source, _ in pairs(20)]
 FORM = {"content-type": "application/x-www-form-urlencoded"}

@@ -10,8 +10,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from nmt.serve.corpus_rows import divergence
-from tests.pipeline.small import call
 from tests.serve.conftest import client, pool_of
+from tests.small import call
 
 
 @pytest.fixture(scope="module")

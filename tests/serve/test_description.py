@@ -9,9 +9,6 @@ import pytest
 from nmt.data.languages import sample
 from nmt.runs.run import EXAMPLE_FOLLOWS, Run
 from nmt.serve.description import example
-from tests.pipeline.conftest import text, trained
-
-__all__ = ["text", "trained"]
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import pytest
 from starlette.testclient import TestClient
 
 import nmt
-from tests.pipeline.small import SMALL, call
 from tests.serve.conftest import client, pool_of, post
+from tests.small import SMALL, call
 
 
 @pytest.fixture(scope="module")

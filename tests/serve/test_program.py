@@ -14,7 +14,7 @@ import pytest
 
 from nmt.serve.connections import listening
 from nmt.serve.server import addresses
-from tests.pipeline.small import call, pairs
+from tests.small import call, pairs
 from tests.viewer.conftest import TIMEOUT, begin
 
 pytestmark = pytest.mark.long

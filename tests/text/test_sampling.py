@@ -81,11 +81,6 @@ def test_with_no_chance_left_it_cuts_as_sentencepiece_does(model_type: str, limi
     assert pieces.sample(text, limit, seed=1) == best
 
 
-def test_frequent_words_keep_many_forms() -> None:
-    drawn = UnigramSampler(PIECES, SPELLING, "_").sample(["_ababa"] * 500, alpha=0.1, seed=2)
-    assert len({tuple(ids) for ids in drawn}) > 10
-
-
 @pytest.mark.parametrize("kind", [UnigramSampler, MergeSampler])
 def test_pieces_that_cross_words_are_drawn_too(kind: type[Sampler]) -> None:
     crossing = {**PIECES, "a_": (11, -0.5), "a_a": (12, -0.6)}

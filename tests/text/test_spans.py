@@ -14,25 +14,23 @@ from nmt.text.tokenizer_trainer import MODEL_TYPES
 from tests.text.test_tokenizer import AWKWARD, TEXT, sentences, vocabulary
 
 # Any text, and text of spaces, emoji of several code points, Han, Arabic and letters with marks.
-SPACES, SIGNS = (
-    [" ", "  ", "\u3000"],
-    [
-        "the",
-        "dog",
-        "数据",
-        "👩\u200d👧",
-        "😀",
-        "é",
-        "e\u0301",
-        "\u0316",
-        "\u1100\u1161",
-        "\u200b",
-        "ولد",
-        "ﬁ",
-        "½",
-        "\u2581",
-    ],
-)
+SPACES = [" ", "  ", "\u3000"]
+SIGNS = [
+    "the",
+    "dog",
+    "数据",
+    "👩\u200d👧",
+    "😀",
+    "é",
+    "e\u0301",
+    "\u0316",
+    "\u1100\u1161",
+    "\u200b",
+    "ولد",
+    "ﬁ",
+    "½",
+    "\u2581",
+]
 MIXED = st.lists(st.sampled_from([*SPACES, *SIGNS]), max_size=8).map("".join)
 
 

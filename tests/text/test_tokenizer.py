@@ -19,21 +19,9 @@ from nmt.text.tokenizer_trainer import MODEL_TYPES, TokenizerTrainer
 WORDS = ["the", "a", "dog", "cat", "red", "house", "runs", "under", "and", "Straße", "Häuser", "naïve", "42", "3,14"]
 AWKWARD = [
     *("", " ", "  ", " a", "a ", "a  b", "a\tb", "a\rb", "\ta", "\u00a0a\u00a0b", "a\u200bb", "a\u2028b", "a\u0085b"),
-    *(
-        "\u2581",
-        "\u2581a",
-        "a\u2581b",
-        " \u2581 ",
-        "½…ﬁ",
-        "Ｆ１",
-        "e\u0301",
-        "数据 😀",
-        "عربي",
-        "\ufeffa",
-        "a\ufffd",
-        "\x00",
-    ),
-    *("<s>", "</s>", "<unk>", "<pad>", "<0x0A>", "\u2585", "\u2047", "\U0010ffff", "\ufdd1", "\u3000a"),
+    *("\u2581", "\u2581a", "a\u2581b", " \u2581 ", "½…ﬁ", "\uff26\uff11", "e\u0301", "数据 😀", "عربي", "\ufeffa"),
+    *("a\ufffd", "\x00", "<s>", "</s>", "<unk>", "<pad>", "<0x0A>", "\u2585", "\u2047", "\U0010ffff", "\ufdd1"),
+    "\u3000a",
 ]
 
 
@@ -143,15 +131,6 @@ def test_broken_bytes_become_replacement_characters_and_keep_their_words() -> No
     assert set(pieces.words(tokens)) == {0}
 
 
-def test_specials_say_nothing() -> None:
-    pieces = vocabulary("bpe")
-    (tokens,) = pieces.encode(["the red dog"])
-    assert pieces.decode([BOS, *tokens, EOS, PAD, PAD]) == "the red dog"
-    assert pieces.pieces([PAD, UNK, BOS, EOS]) == ["<pad>", "<unk>", "<s>", "</s>"]
-    assert pieces.words([EOS]) == [-1]
-    assert pieces.decode([]) == ""
-
-
 @pytest.mark.parametrize("model_type", ["unigram", "bpe"])
 def test_sampling_cuts_at_random_but_keeps_the_text(model_type: str) -> None:
     pieces = vocabulary(model_type)
@@ -189,11 +168,6 @@ def test_one_segmentation_leaves_nothing_to_draw(model_type: str) -> None:
     assert pieces.sample(["the dog"], alpha=0.5, seed=1) == pieces.encode(["the dog"])
 
 
-def test_threads_change_nothing() -> None:
-    pieces = vocabulary("unigram")
-    assert pieces.encode(sentences(), threads=2) == pieces.encode(sentences())
-
-
 def test_a_saved_tokenizer_comes_back(tmp_path: Path) -> None:
     one, other = vocabulary("unigram"), vocabulary("bpe")
     for tokenizer in (Tokenizer(one, one, joint=True), Tokenizer(one, other, joint=False)):
@@ -217,14 +191,6 @@ def test_damaged_and_missing_models_are_named(tmp_path: Path) -> None:
         (tmp_path / "tokenizer.model").write_bytes(damage)
         with pytest.raises(UserError, match=r"tokenizer\.model is not a SentencePiece model, or is damaged"):
             load_tokenizer(tmp_path)
-
-
-def test_text_room_needs_neither_torch_nor_datasets() -> None:
-    program = (
-        "import nmt.text.tokenizer_trainer, nmt.data.dataset, nmt.data.lines, sys; "
-        "assert not {'torch', 'datasets', 'pyarrow'} & set(sys.modules)"
-    )
-    subprocess.run([sys.executable, "-c", program], check=True, cwd=Path(__file__).parents[2])
 
 
 # Prefixes

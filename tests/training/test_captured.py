@@ -9,8 +9,7 @@ import torch
 
 from nmt.data.batch import Batch, make_batch
 from nmt.model import Seq2Seq
-from nmt.system.compute import CPU, Compute
-from nmt.system.errors import UserError
+from nmt.system.compute import CPU
 from nmt.system.processes import ALONE
 from nmt.training.captured import Shape, reason_against
 from nmt.training.learner import Learner, Update
@@ -162,17 +161,3 @@ def test_auto_changes_nothing_on_a_cpu() -> None:
         )
         assert learner.fixed is None
         assert learner.take_notes() == []
-
-
-def test_auto_is_for_gpus() -> None:
-    made = model()
-    gpu = Compute(torch.device("cuda", 0))
-    settings = trainer(steps=1, graphs="auto", average="none")
-    learner = Learner(made, torch.optim.SGD(made.parameters()), Constant(0), settings, gpu)
-    assert learner.fixed is not None
-    assert learner.fixed.graphs.captures
-
-
-def test_a_name_that_does_not_exist_is_refused() -> None:
-    with pytest.raises(UserError, match="graphs"):
-        trainer(steps=1, graphs="sometimes")

@@ -12,18 +12,11 @@ import numpy as np
 import pytest
 
 from nmt.system.errors import UserError
-from nmt.system.progress import Progress, clock
+from nmt.system.progress import Progress
 from nmt.training.board import Board
 from nmt.translation.types import Translation
 
 # What is shown
-
-
-@pytest.mark.parametrize(
-    ("seconds", "shown"), [(0, "0:00"), (-3, "0:00"), (59.6, "1:00"), (754, "12:34"), (3600 + 62, "1:01:02")]
-)
-def test_clock(seconds: float, shown: str) -> None:
-    assert clock(seconds) == shown
 
 
 def test_a_log_file_gets_lines_at_intervals(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,14 +94,6 @@ def test_samples_are_shown_as_they_are(tmp_path: Path) -> None:
     assert html.unescape(re.sub("<[^>]+>", "", page)).split() == [*odd.source.split(), *odd.text.split()]
 
 
-def test_a_board_that_is_off_writes_nothing(tmp_path: Path) -> None:
-    board = Board(tmp_path / "tensorboard", on=False)
-    board.scalars(1, {"a": 1.0})
-    board.samples(1, [SEEN])
-    board.close()
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_failure_of_the_writing_thread_is_silent_while_the_board_is_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,14 +118,6 @@ def test_a_failure_of_the_writing_thread_is_silent_while_the_board_is_open(
     assert [type(failure) for failure in failures] == [ValueError, FileNotFoundError]
     assert threading.excepthook is hook
     (tmp_path / "file").touch()
-    with pytest.raises(UserError):
+    with pytest.raises(UserError, match=r"Cannot write the curves.*Make the folder writable.*tensorboard=false"):
         Board(tmp_path / "file" / "tensorboard", on=True)
     assert threading.excepthook is hook
-
-
-def test_a_board_that_cannot_be_written_is_said(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(
-        UserError, match=r"Cannot write the curves.*Make the folder writable.*trainer\.tensorboard=false"
-    ):
-        Board(tmp_path / "file" / "tensorboard", on=True)

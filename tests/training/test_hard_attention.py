@@ -272,24 +272,6 @@ def test_search_ranks_by_what_was_trained(overrides: tuple[str, ...], search: Se
             assert hypothesis.log_prob == pytest.approx(-batch_loss(made, given).total.item(), abs=1e-4)
 
 
-def test_the_bound_is_at_most_the_marginal(draws: Draws) -> None:
-    """Jensen's inequality, where the enumeration is exact: luong without input feeding."""
-    others: list[tuple[str, ...]] = [
-        ("attention/window=local_p", "attention.window.radius=2"),
-        ("attention.coverage=true",),
-    ]
-    for further in (*((f"seed={seed}",) for seed in range(5)), *others):
-        wiring = ("decoder=luong", "decoder.input_feeding=false", *further)
-        sampled, exact, batch = small(*wiring, *HARD), small(*wiring, *ENUMERATE), one_pair()
-        bound = 0.0
-        for chosen in enumerate_draws():
-            draws.left = iter(chosen)
-            gain, weights = log_likelihood(sampled, batch)
-            bound += (probability(weights, chosen) * gain).item()
-        log_marginal = -batch_loss(exact, batch).total.item()
-        assert bound < log_marginal < 0
-
-
 @every_wiring
 def test_translation_reads_the_most_probable_slot(overrides: tuple[str, ...], draws: Draws) -> None:
     """In evaluation the sampled objective is what training would have been, had it drawn the heaviest slots."""

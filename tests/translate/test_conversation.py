@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pipeline.small import call, environment, words, write_lines
-from tests.pipeline.test_mistakes import Capture, refusal
+from tests.small import Capture, call, environment, refusal, words, write_lines
 
 pytestmark = pytest.mark.long
 

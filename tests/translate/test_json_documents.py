@@ -10,9 +10,9 @@ import pytest
 
 import nmt
 from nmt.inspection.details import Detail
-from tests.pipeline.colours import documents as coloured_lines
-from tests.pipeline.small import BOTH, call, write_lines
-from tests.pipeline.small import words as small_words
+from tests.colours import documents as coloured_lines
+from tests.small import BOTH, call, write_lines
+from tests.small import words as small_words
 from tests.translate.test_translate import LINES, Capture, translate
 
 pytestmark = pytest.mark.long

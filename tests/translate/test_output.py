@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pipeline.small import (
+from tests.small import (
     call,
     pairs,
     write_lines,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pipeline.small import (
+from tests.small import (
     ROOT,
     call,
     environment,

@@ -17,9 +17,9 @@ import pytest
 import torch
 
 from nmt.runs.run import Run
-from tests.pipeline.small import call, opened_for_writing, pairs, same, snapshot, words, write_lines
-from tests.pipeline.test_partial import SMALL_CHUNKS, until_written
-from tests.pipeline.test_resume import course
+from tests.small import call, opened_for_writing, pairs, same, snapshot, words, write_lines
+from tests.train.test_resume import course
+from tests.translate.test_partial import SMALL_CHUNKS, until_written
 
 pytestmark = pytest.mark.long
 

@@ -14,7 +14,7 @@ from nmt.build.requests import read
 from nmt.config.composition import compose
 from nmt.config.quotes import quote
 from nmt.runs.run import Run
-from tests.pipeline.small import (
+from tests.small import (
     call,
     copied,
     pairs,

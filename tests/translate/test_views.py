@@ -7,8 +7,7 @@ import pytest
 from matplotlib.image import imread
 
 from nmt.runs.run import Run
-from tests.pipeline.small import call, words, write_lines
-from tests.pipeline.test_mistakes import refusal
+from tests.small import call, refusal, words, write_lines
 
 pytestmark = pytest.mark.long
 

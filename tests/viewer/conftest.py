@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.pipeline.small import BOTH, call, start, words, write_text
+from tests.small import BOTH, call, start, words, write_text
 
 TIMEOUT = 600
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

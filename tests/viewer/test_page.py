@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.pipeline.small import ROOT, environment
+from tests.small import ROOT, environment
 from tests.viewer.conftest import SIZES, Visit, barriers, said, saved
 
 pytestmark = pytest.mark.browser

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pipeline.small import SMALL, call
+from tests.small import SMALL, call
 from tests.viewer.conftest import TIMEOUT, Visit, begin
 
 pytestmark = pytest.mark.browser

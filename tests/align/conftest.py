@@ -1,5 +1,0 @@
-"""Runs to align with."""
-
-from tests.pipeline.conftest import coloured, here, seeing, text, trained, unattentive
-
-__all__ = ["coloured", "here", "seeing", "text", "trained", "unattentive"]
