@@ -18,8 +18,9 @@ from nmt.serve.figures import ServerFigures
 from nmt.serve.guard import Guard
 from nmt.serve.libre import add_libre
 from nmt.serve.pages import add_pages
-from nmt.serve.pool import ModelPool
+from nmt.serve.pool import ModelPool, Served
 from nmt.serve.problems import ProblemError, problem_of
+from nmt.serve.rows import Row
 from nmt.serve.schemas import ExplainBody, ScoreBody, TranslateBody, WhatIfBody
 
 #: A model that computes one batch for longer than this is taken to be stuck, in seconds.
@@ -79,6 +80,10 @@ def _add_models(app: FastAPI, pool: ModelPool) -> None:
         text = await pool.off_loop(encoded, content)
         return Response(text.encode("utf-8", "replace"), media_type="application/json")
 
+    async def single(request: Request, model: Served, row: Row) -> Response:
+        (answer,), timing = await pool.ask(request, model, [row])
+        return await answered({"model": model.named, **answer, "timing": timing})
+
     @app.post("/v1/translate", summary="Translate lines")
     async def translate(body: TranslateBody, request: Request) -> Response:
         model, rows, search = await pool.off_loop(pool.translations, body)
@@ -106,21 +111,15 @@ def _add_models(app: FastAPI, pool: ModelPool) -> None:
 
     @app.post("/v1/score", summary="How probable is this translation?")
     async def score(body: ScoreBody, request: Request) -> Response:
-        model, rows = await pool.off_loop(pool.scores, body)
-        documents, timing = await pool.ask(request, model, rows)
-        return await answered({"model": model.named, "search": None, "translations": documents, "timing": timing})
+        return await single(request, *await pool.off_loop(pool.scores, body))
 
     @app.post("/v1/whatif", summary="What would the model say if?")
     async def what_if(body: WhatIfBody, request: Request) -> Response:
-        model, rows = await pool.off_loop(pool.what_ifs, body)
-        (answer,), timing = await pool.ask(request, model, rows)
-        return await answered({"model": model.named, **answer, "timing": timing})
+        return await single(request, *await pool.off_loop(pool.what_ifs, body))
 
     @app.post("/v1/explain", summary="Which source words does each word depend on?")
     async def explain(body: ExplainBody, request: Request) -> Response:
-        model, rows = await pool.off_loop(pool.explanations, body)
-        (answer,), timing = await pool.ask(request, model, rows)
-        return await answered({"model": model.named, **answer, "timing": timing})
+        return await single(request, *await pool.off_loop(pool.explanations, body))
 
 
 def _event(name: str, data: dict[str, Any]) -> str:

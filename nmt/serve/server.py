@@ -113,7 +113,7 @@ def served(request: Serving, run: Run, name: str) -> "Served":
     queue = RowQueue(request.queue_pieces, opening.batch_sentences, request.batch_pieces)
     worker = Worker(queue, lambda key, works: engine.compute(key, works), name)
     engine = Engine(replace(translator, check=worker.check), head=head, model=model)
-    description["search"] = engine.described(engine.defaults, engine.nbest)
+    description["search"] = engine.described(engine.defaults)
     if description["example"]:  # the first request need not wait for what is loaded on first use
         translator.translate_chunk([description["example"]])
     return Served(name, run, description, engine, worker)

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
-from nmt.serve.pool import Caps
 from tests.pipeline.small import call, pairs, translation_of, words
 from tests.serve.conftest import client, pool_of
 
@@ -81,16 +80,10 @@ def test_the_php_client_puts_fields_into_the_address(both: TestClient) -> None:
         both.request("GET", "/languages", headers={"content-type": "multipart/form-data; boundary=b"}).status_code
         == 200
     )
-    chosen = both.get("/frontend/settings").json()["language"]
-    assert chosen == {"source": {"code": "de", "name": "German"}, "target": {"code": "en", "name": "English"}}
     path = "/detect?" + urllib.parse.urlencode({"q": TEXTS[0], "api_key": ""})
     assert multipart(both, path).json()[0]["language"] == "de"
     fields = (("q", f"<b>{TEXTS[0]}</b>"), ("format", "html"), ("source", "de"), ("target", "en"))
     assert multipart(both, "/translate", *fields).json()["translatedText"] == f"<b>{translation_of(TEXTS[0])}</b>"
-    for path in ("/suggest", "/translate_file"):
-        refused = multipart(both, path, ("q", "a"), ("s", "b"))
-        assert refused.status_code == 403
-        assert refused.json()["error"]
 
 
 @pytest.mark.parametrize("name", ["q", "q[]"])
@@ -152,29 +145,6 @@ def test_lines_are_left_whole_if_asked_for(trained: Path) -> None:
     assert made.first.worker.stop(600)
 
 
-@pytest.mark.parametrize("markup", ["text", "html"])
-@pytest.mark.parametrize("count", [0, 1, 3, "3", 100, -1, None, ""])
-def test_alternatives_differ_from_each_other_and_the_translation(both: TestClient, count: Any, markup: str) -> None:
-    text = f"{TEXTS[2]}\n{TEXTS[0]}"
-    body = {"q": [text, TEXTS[1]], "alternatives": count, "format": markup, **CODES}
-    answer = both.post("/translate", json=body).json()
-    assert answer["translatedText"] == ["\n".join(map(translation_of, text.split("\n"))), translation_of(TEXTS[1])]
-    most = max(0, int(count or 0))
-    assert ("alternatives" in answer) == (most > 0)
-    for best, others in zip(answer["translatedText"], answer.get("alternatives", []), strict=bool(most)):
-        assert 0 < len(others) <= most
-        assert len({best, *others}) == 1 + len(others)
-
-
-def test_alternatives_stay_within_the_servers_beam(trained: Path) -> None:
-    made = pool_of(trained, caps=Caps(beam=2))
-    made.first.worker.start()
-    with client(made) as opened:
-        answer = opened.post("/translate", json={"q": "zwei", "alternatives": 5, **CODES}).json()
-    assert len(answer["alternatives"]) == 1
-    assert made.first.worker.stop(600)
-
-
 def test_a_run_without_names_takes_any_and_can_be_named(text: Path, tmp_path: Path) -> None:
     for path in text.glob("*.*"):
         name = path.name.replace(".de", ".source").replace(".en", ".target")
@@ -197,7 +167,6 @@ def test_head_is_get_without_a_body_and_other_methods_are_named(both: TestClient
         "/",
         "/health",
         "/languages",
-        "/frontend/settings",
         "/v1/models",
         "/metrics",
         "/docs",
@@ -250,12 +219,3 @@ def test_multipart_values_are_those_of_an_urlencoded_form(both: TestClient, fiel
     ]
     assert answers[0].status_code == answers[1].status_code
     assert answers[0].json() == answers[1].json()
-
-
-def test_alternatives_of_several_sentences_change_one_of_them(both: TestClient) -> None:
-    texts = TEXTS[2:5]
-    answer = both.post("/translate", json={"q": "\n".join(texts), "alternatives": 5, **CODES}).json()
-    best = answer["translatedText"].split("\n")
-    assert len(answer["alternatives"]) == 5
-    for other in answer["alternatives"]:
-        assert sum(one != two for one, two in zip(best, other.split("\n"), strict=True)) == 1
