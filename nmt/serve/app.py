@@ -30,7 +30,7 @@ PARTS = 6
 
 
 def application(
-    pool: ModelPool, *, hosts: list[str], most_bytes: int, host: str = "localhost", split_sentences: bool = True
+    pool: ModelPool, hosts: list[str], most_bytes: int, *, host: str = "localhost", split_sentences: bool = True
 ) -> ASGIApp:
     """The application for some models.
 

@@ -12,7 +12,7 @@ from nmt.inspection.details import Detail, described_search, documented, forced_
 from nmt.inspection.document import ALTERNATIVES, Json, Style
 from nmt.inspection.explanation import Method, explain
 from nmt.inspection.whatif import Edits, check_pins, what_if
-from nmt.search import BeamSearch, GreedySearch, Penalties, Search
+from nmt.search import BeamSearch, GreedySearch, Search
 from nmt.translation.request import Request
 from nmt.translation.translator import Translator
 
@@ -43,7 +43,7 @@ class SearchSettings(NamedTuple):
 
 
 class Key(NamedTuple):
-    """What the translations of a batch have in common; penalties, prefix, pins and details are each row's own."""
+    """What the translations of a batch have in common; prefix, pins and details are each row's own."""
 
     search: SearchSettings
     weights: bool
@@ -114,19 +114,16 @@ class Engine:
         """
         if not isinstance(key, Key):
             return [key()]
-        penalties = [work.request.penalties for work in works if work.request.penalties is not None]
-        # The search needs weights if one of its rows does.
-        coverage = max((each.coverage for each in penalties), default=key.search.coverage_penalty)
-        translator = self._with(key.search._replace(coverage_penalty=coverage), key.weights)
-        styles = [self._style(translator, include, request.penalties) for request, include, _ in works]
+        translator = self._with(*key[:2])
         if key.alone:
-            return [translate(translator, work.request, style, *work[1:]) for work, style in zip(works, styles)]
+            return [translate(translator, request, self._style(translator, include), include, told)
+                    for request, include, told in works]  # fmt: skip
         ranked = translator.translate_chunk([work.request for work in works])
         documents = []
-        for (request, include, _), style, hypotheses in zip(works, styles, ranked, strict=True):
+        for (request, include, _), hypotheses in zip(works, ranked, strict=True):
             if request.pins:
                 check_pins(request.pins, hypotheses[0])
-            forced = forced_characters(translator, request.prefix)
+            style, forced = self._style(translator, include), forced_characters(translator, request.prefix)
             documents.append(documented(translator, hypotheses, style, include, forced=forced))
         return documents
 
@@ -157,11 +154,8 @@ class Engine:
         translator = self._with(self.defaults._replace(nbest=1))
         return explain(translator, text, target, self._style(translator), methods, context, word)
 
-    def _style(self, translator: Translator, include: Set[Detail] = frozenset(), own: Penalties | None = None) -> Style:
-        search = described_search(translator)
-        if own is not None:
-            search |= {"length_penalty": own.length, "coverage_penalty": own.coverage}
-        return replace(self.style, aligned="alignment" in include, search=search)
+    def _style(self, translator: Translator, include: Set[Detail] = frozenset()) -> Style:
+        return replace(self.style, aligned="alignment" in include, search=described_search(translator))
 
     def _with(self, settings: SearchSettings, weights: bool = True) -> Translator:
         """The translator with another search; the models are shared."""

@@ -13,7 +13,6 @@ from nmt.data.document_lines import Follower
 from nmt.inspection.details import Detail
 from nmt.inspection.whatif import Edits
 from nmt.runs.run import Run
-from nmt.search import Penalties
 from nmt.serve.answers import Answers
 from nmt.serve.engine import Engine, Key, SearchSettings, Work
 from nmt.serve.problems import ProblemError, invalid, too_long
@@ -109,13 +108,10 @@ class ModelPool:
         pins, include, settings = _pins(body.pins), frozenset(body.include), self._search(model.engine, body.search)
         if pins and not model.description["attends"]:
             raise invalid("pins", "this model has no attention.", cure="Leave pins out, or name another model.")
-        lone, penalties, shared = "beam" in include or (live and len(texts) == 1), None, settings
-        if settings.beam_size > 1 and not lone:  # a greedy search has no penalties
-            penalties = Penalties(settings.length_penalty, settings.coverage_penalty)
-            shared = settings._replace(length_penalty=0.0, coverage_penalty=0.0)
-        key, most = Key(shared, bool(include or pins), lone), body.search.max_length
+        alone, most = "beam" in include or (live and len(texts) == 1), body.search.max_length
+        key = Key(settings, bool(include or pins), alone)
         works = [
-            Work(Request(text, prefix, context, pins, most, penalties), include)
+            Work(Request(text, prefix, context, pins, most), include)
             for text, prefix, context in zip(texts, prefixes, self._contexts(model, body, texts), strict=True)
         ]
         sizes = self._sizes(model, [work.request for work in works])

@@ -175,32 +175,6 @@ def test_a_failure_is_a_problem_document(trained: Path, monkeypatch: pytest.Monk
     assert "zwei" not in str(found)
 
 
-def test_requests_with_other_penalties_share_a_batch(trained: Path) -> None:
-    """Each is searched with its own; scores differ by them, and documents name them."""
-    made = pool_of(trained)
-    wanted = [{"length_penalty": 0.0}, {"length_penalty": 2.0}, {"coverage_penalty": 0.5}]
-    rows = []
-    for search in wanted:
-        body = TranslateBody.model_validate({"text": "zwei drei vier", "search": {"beam_size": 4, **search}})
-        _, (row,), _ = made.translations(body)
-        rows.append(row)
-        made.first.worker.queue.put([row])
-    made.first.worker.start()
-    assert made.first.worker.stop(600)
-    assert made.first.worker.counts["batches"] == 1
-    assert made.first.worker.counts["retried"] == 0
-    for row, search in zip(rows, wanted, strict=True):
-        document = row.result.result()[1]
-        settings = [f"search.{name}={value}" for name, value in {"beam_size": 4, **search}.items()]
-        (expected,) = nmt.load(trained, "device=cpu", *settings).nbest(["zwei drei vier"])
-        hypotheses = document["hypotheses"]
-        assert [each["text"] for each in hypotheses] == [each.text for each in expected]
-        assert [each["score"] for each in hypotheses] == pytest.approx([each.score for each in expected], abs=1e-3)
-        assert {name: document["search"][name] for name in search} == search
-    scores = [row.result.result()[1]["hypotheses"][0]["score"] for row in rows]
-    assert len(set(scores)) == 3
-
-
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_requests_with_other_pins_share_a_batch(trained: Path, beam_size: int) -> None:
     """Each looks where its own pins say, as alone; a row with a recorded beam has its pins in a batch of its own."""
