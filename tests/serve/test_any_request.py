@@ -118,12 +118,6 @@ def test_any_bytes_of_any_type(both: TestClient, path: str, method: str, body: b
     answered(both, method, path, content=body, headers={"content-type": kind})
 
 
-@ANY
-@given(body=st.lists(st.sampled_from(PIECES), max_size=12).map(b"".join), kind=st.sampled_from(TYPES))
-def test_any_form_of_libretranslates_clients(both: TestClient, body: bytes, kind: str) -> None:
-    answered(both, "POST", "translate", content=body, headers={"content-type": kind})
-
-
 PARTS = (*ROUTES, *ENDS, "..", "%2e%2e", "%00", "%ff", "%ed%a0%80", "a" * 300)
 QUERIES = (*("model=9", "split=a&with=1", "model=%ed%a0%80", "model=0&split=test"), *("model=0&with=1", "split=%00"))
 PRINTABLE = st.text(string.printable, max_size=12)

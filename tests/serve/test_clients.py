@@ -191,23 +191,6 @@ def test_head_is_get_without_a_body_and_other_methods_are_named(both: TestClient
 @settings(max_examples=50, deadline=None)
 @given(
     st.lists(
-        st.one_of(
-            st.sampled_from(TEXTS),
-            st.sampled_from(["<b class='x'>", "</b>", "<br/>", "<!-- zwei -->", " ", "\n", ", "]),
-        ),
-        max_size=8,
-    )
-)
-def test_html_has_its_texts_translated(both: TestClient, parts: list[str]) -> None:
-    texts = [part for at, part in enumerate(parts) if part not in TEXTS or at == 0 or parts[at - 1] not in TEXTS]
-    joined = "".join(f"<i>{part}</i>" if part in TEXTS else part for part in texts)
-    expected = "".join(f"<i>{translation_of(part)}</i>" if part in TEXTS else part for part in texts)
-    assert translated(both, q=joined, format="html") == expected
-
-
-@settings(max_examples=50, deadline=None)
-@given(
-    st.lists(
         st.tuples(st.sampled_from(["q", "source", "api_key"]), st.text(st.characters(exclude_categories=["Cs"]))),
         max_size=5,
     )

@@ -53,31 +53,6 @@ def test_sentences_before_a_text_are_seen(with_context: tuple[TestClient, Path])
 
 
 @pytest.mark.parametrize("model", ["0", "1"])
-@pytest.mark.parametrize("include", [["weights"], ["weights", "self_weights", "alternatives", "stages", "beam"]])
-def test_weights_of_the_sentences_before_a_text(
-    with_context: tuple[TestClient, Path], model: str, include: list[str]
-) -> None:
-    server, _ = with_context
-    answer = post(server, "/v1/translate", model=model, text="9′", context=["12 feet", "1m"], include=include)
-    (document,) = answer["translations"]
-    (hypothesis,) = document["hypotheses"]
-    before, cross = hypothesis["weights"]["context"], hypothesis["weights"]["cross"]
-    pieces = [piece["text"] for side in document["context"] for piece in side["pieces"]]
-    assert pieces.count(pieces[-1]) == 2, "each sentence has its end"
-    assert before["shape"] == [*cross["shape"][:2], len(pieces)]
-    own = np.array(cross["data"]).reshape(cross["shape"]).sum(-1)
-    seen = np.array(before["data"]).reshape(before["shape"])
-    assert (seen > 0).all()
-    if model == "0":
-        np.testing.assert_allclose(own + seen.sum(-1), 1, atol=1e-4)
-    if "alternatives" in include:
-        total = sum(piece["log_prob"] for piece in hypothesis["pieces"])
-        assert total == pytest.approx(hypothesis["log_prob"], abs=1e-3)
-    plain = post(server, "/v1/translate", model=model, text="9′", include=include)["translations"][0]
-    assert plain["hypotheses"][0]["weights"]["context"] is None
-
-
-@pytest.mark.parametrize("model", ["0", "1"])
 def test_what_if_and_explanations_with_the_sentences_before(with_context: tuple[TestClient, Path], model: str) -> None:
     """As slots of the decoder they can be looked at, as part of the source's slots they cannot."""
     server, run = with_context
