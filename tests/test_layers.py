@@ -76,7 +76,6 @@ DOORS = {
     "onnxruntime": {"export"},
     "fastapi": {"serve"},
     "h11": {"serve"},
-    "prometheus_client": {"serve"},
     "starlette": {"serve"},
     "pydantic": {"serve"},
     "uvicorn": {"serve"},

@@ -7,14 +7,13 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from nmt import __version__
 from nmt.serve.answers import Answers
 from nmt.serve.corpus_rows import add_corpus
-from nmt.serve.figures import ServerFigures
 from nmt.serve.guard import Guard
 from nmt.serve.libre import add_libre
 from nmt.serve.pages import add_pages
@@ -41,7 +40,6 @@ def application(
         host: where the server listens.
         split_sentences: of texts of LibreTranslate's clients.
     """
-    figures = ServerFigures(list(pool.models.values()))
     app = FastAPI(
         title="nmt",
         version=__version__,
@@ -53,11 +51,11 @@ def application(
     )
     _add_errors(app)
     _add_models(app, pool)
-    _add_state(app, pool, figures)
+    _add_state(app, pool)
     add_corpus(app, pool)
     add_libre(app, pool, lines_only=not split_sentences)
     add_pages(app)
-    return Guard(app, hosts, most_bytes, figures.observe, host)
+    return Guard(app, hosts, most_bytes, host)
 
 
 def _add_errors(app: FastAPI) -> None:
@@ -136,7 +134,7 @@ def encoded(value: Any, depth: int = 0, *, ascii_only: bool = False) -> str:
     return json.dumps(value, ensure_ascii=ascii_only, allow_nan=False)
 
 
-def _add_state(app: FastAPI, pool: ModelPool, figures: ServerFigures) -> None:
+def _add_state(app: FastAPI, pool: ModelPool) -> None:
     models = list(pool.models.values())
 
     @app.get("/v1/models", summary="The models")
@@ -154,7 +152,3 @@ def _add_state(app: FastAPI, pool: ModelPool, figures: ServerFigures) -> None:
         queues = [each.queue for each in workers.values()]
         waiting = {"rows": sum(map(len, queues)), "pieces": sum(queue.pieces for queue in queues)}
         return JSONResponse({"status": "ok", "queue": waiting, "models": [*workers]})
-
-    @app.get("/metrics", summary="Figures for Prometheus")
-    async def metrics() -> PlainTextResponse:
-        return PlainTextResponse(figures.text(), media_type="text/plain; version=0.0.4")

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 from nmt.inspection.details import Detail, described_search, documented, forced_characters, translate
 from nmt.inspection.document import ALTERNATIVES, Json, Style
-from nmt.inspection.explanation import Method, explain
-from nmt.inspection.whatif import Edits, check_pins, what_if
+from nmt.inspection.whatif import check_pins
 from nmt.search import BeamSearch, GreedySearch, Search
 from nmt.translation.request import Request
 from nmt.translation.translator import Translator
@@ -129,32 +128,18 @@ class Engine:
 
     def score(self, text: str, target: str, context: Sequence[str], include: Set[Detail]) -> Json:
         """The document of a translation that is given, in the form of an answer with translations."""
-        translator = self._with(self.defaults._replace(nbest=1))
+        translator, style = self.for_one(self.defaults, include)
         (forced,) = translator.force([text], [target], [context])
-        style = replace(self._style(translator, include), search=None)
+        style = replace(style, search=None)
         document = documented(translator, [forced], style, include | {"alternatives"}, forced=len(target))
         return {"search": None, "translations": [document]}
 
-    def what_if(
-        self,
-        settings: SearchSettings,
-        request: Request,
-        edits: Edits,
-        include: Set[Detail],
-        sweep: int | None,
-    ) -> Json:
-        """A translation, that with the edits, and what differs."""
-        translator, (text, prefix, context, *_) = self._with(settings._replace(nbest=1)), request
-        return what_if(translator, text, edits, self._style(translator, include), include, sweep, context, prefix)
+    def for_one(self, settings: SearchSettings, include: Set[Detail] = frozenset()) -> tuple[Translator, Style]:
+        """A translator of one hypothesis with a search, and how its documents are written."""
+        translator = self._with(settings._replace(nbest=1))
+        return translator, self._style(translator, include)
 
-    def explain(
-        self, text: str, target: str | None, methods: Sequence[Method], context: Sequence[str], word: int | str | None
-    ) -> Json:
-        """Which source words each word of a translation depends on."""
-        translator = self._with(self.defaults._replace(nbest=1))
-        return explain(translator, text, target, self._style(translator), methods, context, word)
-
-    def _style(self, translator: Translator, include: Set[Detail] = frozenset()) -> Style:
+    def _style(self, translator: Translator, include: Set[Detail]) -> Style:
         return replace(self.style, aligned="alignment" in include, search=described_search(translator))
 
     def _with(self, settings: SearchSettings, weights: bool = True) -> Translator:

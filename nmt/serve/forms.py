@@ -53,7 +53,8 @@ def _multipart(body: bytes, kind: str, most: int) -> Iterator[tuple[str, str]]:
     form = email.message_from_bytes(b"Content-Type: %b\r\n\r\n%b" % (kind.encode("latin-1"), body))
     if not form.is_multipart() or form.defects:
         raise ValueError("no boundary, or no end")
-    for part in form.get_payload():
+    parts: Any = form.get_payload()
+    for part in parts:
         name, value = part.get_param("name", header="content-disposition"), part.get_payload(decode=True)
         if not isinstance(name, str) or not isinstance(value, bytes):
             raise ValueError("a part has no name")

@@ -1,8 +1,7 @@
 """The wall around the application: hosts, origins, sizes, and headers of every answer."""
 
 import ipaddress
-import time
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
@@ -40,18 +39,11 @@ class Guard:
     The application sees a request when all of it is here.
     """
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        hosts: Collection[str],
-        most_bytes: int,
-        observe: Callable[[Scope, int, float], None],
-        host: str = "localhost",
-    ) -> None:
+    def __init__(self, app: ASGIApp, hosts: Collection[str], most_bytes: int, host: str = "localhost") -> None:
         """`hosts` are names by which clients call the server beside localhost and `host`, where it listens; "*" stands
-        for all. `observe` sees each answer.
+        for all.
         """
-        self.app, self.most_bytes, self.observe = app, most_bytes, observe
+        self.app, self.most_bytes = app, most_bytes
         self.named = {_name(each.rpartition("//")[2].strip("/")) for each in hosts}
         self.hosts = self.named | {"localhost", _name(host)}
         self.held = 0  # bytes of bodies in memory
@@ -60,13 +52,13 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        began, status, body = time.monotonic(), 0, bytearray()
+        answers, body = False, bytearray()
         bodies = iter([body])  # for the application, which then waits for its client to leave
 
         async def sending(message: Message) -> None:
-            nonlocal status
+            nonlocal answers
             if message["type"] == "http.response.start":
-                status, headers = message["status"], MutableHeaders(scope=message)
+                answers, headers = True, MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
                     headers.setdefault(name, value)
             await send(message)
@@ -84,14 +76,13 @@ class Guard:
             await self._read(receive, body)
             await self.app(scope, receiving, sending)
         except ProblemError as problem:
-            if status:
+            if answers:
                 raise
             await problem.response()(scope, receive, sending)
         except ClientDisconnect:  # nobody is there to be answered
             pass
         finally:
             self.held -= len(body)
-            self.observe(scope, status, time.monotonic() - began)
 
     def _check(self, scope: Scope) -> None:
         """ProblemError for headers that are not those of an own page, of a program, or of a body that is welcome."""

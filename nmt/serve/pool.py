@@ -11,7 +11,8 @@ from starlette.requests import Request as HttpRequest
 
 from nmt.data.document_lines import Follower
 from nmt.inspection.details import Detail
-from nmt.inspection.whatif import Edits
+from nmt.inspection.explanation import explain
+from nmt.inspection.whatif import Edits, what_if
 from nmt.runs.run import Run
 from nmt.serve.answers import Answers
 from nmt.serve.engine import Engine, Key, SearchSettings, Work
@@ -144,14 +145,14 @@ class ModelPool:
         self._check_context(model, "edits.context", body.edits.context or [])
         self._check_prefixes("prefix", body.prefix)
         self._check_prefixes("edits.prefix", edits.prefix)
-        request = Request(body.text, body.prefix, context)
         sizes = self._pieces(model, "edits.text", [edits.text or ""], model.longest)
-        sizes += self._sizes(model, [request], model.longest)
+        sizes += self._sizes(model, [Request(body.text, context=context)], model.longest)
         length = model.engine.most_pieces(max(sizes), body.prefix)
         _check_steps(edits.pins, [length])
         self._check_numbers(model, [(max(sizes), length)] * 2, include)  # two documents, as the larger one
-        answer = functools.partial(model.engine.what_if, self._search(model.engine, body.search))
-        return model, Row(functools.partial(answer, request, edits, include, body.sweep), None, sizes[-1])
+        translator, style = model.engine.for_one(self._search(model.engine, body.search), include)
+        more = include, body.sweep, context, body.prefix
+        return model, Row(functools.partial(what_if, translator, body.text, edits, style, *more), None, sizes[-1])
 
     def explanations(self, body: ExplainBody) -> tuple[Served, Row]:
         """The model and the row of a request: every measure looks at each source piece for each target piece."""
@@ -159,8 +160,9 @@ class ModelPool:
         self._pieces(model, "target", [body.target or ""], model.longest, target=True)
         (context,) = self._contexts(model, body, [body.text])
         (size,) = self._sizes(model, [Request(body.text, context=context)], model.longest)
-        answer = functools.partial(model.engine.explain, body.text, body.target, methods, context, body.word)
-        return model, Row(answer, None, size)
+        translator, style = model.engine.for_one(model.engine.defaults)
+        more = methods, context, body.word
+        return model, Row(functools.partial(explain, translator, body.text, body.target, style, *more), None, size)
 
     def _contexts(self, model: Served, body: ModelBody, texts: Sequence[str]) -> list[tuple[str, ...]]:
         """The sentences before each text that the model sees, the nearest one last.

@@ -26,7 +26,6 @@ ENDS = (
     "",
     "/",
     "health",
-    "metrics",
     "docs",
     "v1/models",
     "v1/corpus",

@@ -118,18 +118,13 @@ def test_the_stream_of_a_line_has_its_beginning(both: TestClient, model: str, se
         assert len(texts) >= (4 if search["beam_size"] == 1 else 1)
 
 
-def test_models_health_metrics_and_descriptions(both: TestClient) -> None:
-    post(both, "/v1/translate", text="geheimnis")
+def test_models_health_and_descriptions(both: TestClient) -> None:
     first, second = both.get("/v1/models").json()["models"]
     assert (first["id"], second["id"]) == ("0", "1")
     assert first["fingerprint"] != second["fingerprint"]
     assert first["encoder_heads"] == []
     assert second["self_heads"]
     assert both.get("/health").json() == {"status": "ok", "queue": {"rows": 0, "pieces": 0}, "models": ["0", "1"]}
-    figures = both.get("/metrics").text
-    assert 'nmt_requests_total{route="/v1/translate",status="200"}' in figures
-    assert "geheimnis" not in figures
-    assert "testclient" not in figures
     schema = both.get("/openapi.json").json()
     assert {"/v1/translate", "/v1/score", "/v1/whatif", "/v1/explain", "/translate", "/languages"} <= {*schema["paths"]}
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from tests.pipeline.small import call, pairs, translation_of, words
-from tests.serve.conftest import client, pool_of
+from tests.serve.conftest import pool_of, served_by
 
 TEXTS = [source for source, _ in pairs(20)]
 FORM = {"content-type": "application/x-www-form-urlencoded"}
@@ -132,17 +132,11 @@ def test_sentences_and_what_stays_between_them(both: TestClient) -> None:
 
 
 def test_lines_are_left_whole_if_asked_for(trained: Path) -> None:
-    from nmt.serve.app import application
-
-    made = pool_of(trained)
-    made.first.worker.start()
-    app = application(made, hosts=["127.0.0.1"], most_bytes=100_000, split_sentences=False)
     text = f"{TEXTS[0]}. {TEXTS[2].capitalize()}.\n{TEXTS[1]}"
-    with TestClient(app, base_url="http://127.0.0.1:8765") as opened:
+    with served_by(pool_of(trained), split_sentences=False) as opened:
         lines = opened.post("/v1/translate", json={"text": text.split("\n"), "include": []}).json()["translations"]
         expected = "\n".join(line["hypotheses"][0]["text"] for line in lines)
         assert translated(opened, q=text) == expected
-    assert made.first.worker.stop(600)
 
 
 def test_a_run_without_names_takes_any_and_can_be_named(text: Path, tmp_path: Path) -> None:
@@ -152,14 +146,11 @@ def test_a_run_without_names_takes_any_and_can_be_named(text: Path, tmp_path: Pa
     unnamed = ("data.source=source", "data.target=target", "trainer.steps=1", "trainer.validate_every=1")
     assert call("train", *words(tmp_path, tmp_path, "name=unnamed", *unnamed)) == 0
     for given_names, codes in (((), ["source", "target"]), (("languages=[fr,oc]",), ["fr", "oc"])):
-        made = pool_of(tmp_path / "unnamed", words=given_names)
-        made.first.worker.start()
-        with client(made) as opened:
+        with served_by(pool_of(tmp_path / "unnamed", words=given_names)) as opened:
             assert [each["code"] for each in opened.get("/languages").json()] == codes
             assert opened.post("/translate", json={"q": "zwei", "source": "fr", "target": "oc"}).status_code == 200
             other = opened.post("/translate", json={"q": "zwei", "source": "ja", "target": "oc"})
             assert other.status_code == (400 if given_names else 200)
-        assert made.first.worker.stop(600)
 
 
 def test_head_is_get_without_a_body_and_other_methods_are_named(both: TestClient) -> None:
@@ -168,7 +159,6 @@ def test_head_is_get_without_a_body_and_other_methods_are_named(both: TestClient
         "/health",
         "/languages",
         "/v1/models",
-        "/metrics",
         "/docs",
         "/openapi.json",
     ):

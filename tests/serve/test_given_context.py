@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 
 import nmt
 from tests.pipeline.small import SMALL, call
-from tests.serve.conftest import client, pool_of, post
+from tests.serve.conftest import pool_of, post, served_by
 
 
 @pytest.fixture(scope="module")
@@ -21,13 +21,8 @@ def with_context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Tes
         line += [f"checkpoints={folder}", f"cache={folder / 'cache'}", "trainer.steps=1", "data.train_documents=26"]
         assert call("train", *line, "data.valid_documents=2", "data.test_documents=2") == 0
         runs.append(folder / context)
-    made = pool_of(*runs)
-    for model in made.models.values():
-        model.worker.start()
-    with client(made) as opened:
+    with served_by(pool_of(*runs)) as opened:
         yield opened, runs[0]
-    for model in made.models.values():
-        assert model.worker.stop(600)
 
 
 def test_sentences_before_a_text_are_seen(with_context: tuple[TestClient, Path]) -> None:

@@ -146,7 +146,6 @@ def test_one_bad_row_in_a_batch(capfd: pytest.CaptureFixture[str]) -> None:
         assert measured.batch_size == 1
     with pytest.raises(RuntimeError):
         added[1].result.result(0)
-    assert (worker.counts["retried"], worker.counts["failed"]) == (3, 1)
     said = capfd.readouterr().err
     assert "RuntimeError" in said
     assert "secret" not in said
@@ -177,4 +176,5 @@ def test_a_computation_stops_between_steps_when_nobody_waits() -> None:
     endless[1].leave()
     assert short.result.result(600)[1] == "short"
     assert worker.stop(600)
-    assert [worker.counts[each] for each in ("stopped", "failed", "retried")] == [2, 0, 0]
+    assert steps[0] == 2
+    assert 1 not in steps, "no row was computed again"
