@@ -4,9 +4,10 @@ RUN := checkpoints/demo
 EXAMPLES := "Wednesday, September 28, 2011" "June 6, 1987 or May 1996" "12 kilograms and 63.5%" \
   "in 22 months, 17 weeks ago, and 24 hours ago" "Spain (71%), Iceland, and Japan"
 VENV_PYTHON := .venv/bin/python
+EXTRAS := serve compare export
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long test-triton lint types format check clean
+.PHONY: help demo test test-long test-triton test-without-extras lint types format check clean
 
 help:
 	@echo "make demo    set everything up; train, translate, score and draw on the built-in corpus"
@@ -15,6 +16,7 @@ help:
 	@echo "make lint    ruff                            make types   mypy"
 	@echo "make check   lint, types, test, test-long"
 	@echo "make test-triton   run the tests of the GPU kernels on the CPU (downloads Triton, 200 MB)"
+	@echo "make test-without-extras   delete $(EXTRAS) in a copy, and run tests of the rest"
 	@echo "make format  format the code with ruff       make clean   delete .venv"
 	@echo "PYTHON=python3.12 make test   use another Python"
 
@@ -42,6 +44,13 @@ test-long: .venv/dev.stamp
 test-triton: .venv/triton.stamp
 	@TRITON_INTERPRET=1 PYTHONPATH="$(CURDIR)/.venv/triton" "$(VENV_PYTHON)" -m pytest -q tests/kernels/test_triton.py
 	@PYTHONPATH="$(CURDIR)/.venv/triton" "$(VENV_PYTHON)" scripts/triton_kernels.py
+
+test-without-extras: .venv/dev.stamp
+	@rm -rf .venv/rest && mkdir .venv/rest && git archive HEAD | tar -x -C .venv/rest
+	@rm -r $(EXTRAS:%=.venv/rest/nmt/%) $(EXTRAS:%=.venv/rest/tests/%)
+	@cd .venv/rest && PYTHONPATH="$$PWD" ../bin/python -m pytest -q --collect-only > collected.txt || ! tail -n 20 collected.txt
+	@cd .venv/rest && PYTHONPATH="$$PWD" ../bin/python -m pytest -q tests/test_layers.py tests/test_configs.py tests/command \
+	  tests/pipeline/test_api.py
 
 lint: .venv/dev.stamp
 	@"$(VENV_PYTHON)" -m ruff check .

@@ -61,7 +61,11 @@ def load(run: str | Path | Sequence[str | Path], *settings: str) -> "RunTranslat
 
 
 class RunTranslator:
-    """Translates lists of sentences."""
+    """Translates lists of sentences.
+
+    A `context` holds the sentences before a sentence in its document, the nearest one last, for a run with context; it
+    is a UserError for a run that sees single sentences.
+    """
 
     def __init__(self, translator: Translator, head: str = AUTO) -> None:
         """`head` is that of the word links in documents."""
@@ -107,16 +111,15 @@ class RunTranslator:
             sentences: one line of text each, in a list, a tuple, an iterator, an array or a column of a table, by
                 position.
             prefixes: the beginning of each translation; "" for no prefix. () for no prefixes at all.
-            contexts: the sentences before each one in its document, the nearest one last, for a run with context. ()
-                for none.
+            contexts: the context of each sentence, see the class; () for none.
             documents: in place of contexts, how sentences belong together: "one" document, or "blank" with an empty
                 sentence after each document. "none" translates each sentence alone. So does None, which warns of it
                 if a run with context is given several sentences.
 
         Raises:
             TypeError: something is not text, with its place: "sentences[3]: a float, not text."
-            UserError: a sentence has a line break, the number of prefixes or contexts is not that of the sentences, the
-                run sees single sentences but there are contexts, or the model cannot write a prefix.
+            UserError: a sentence has a line break, the number of prefixes or contexts is not that of the sentences, or
+                the model cannot write a prefix.
         """
         lines, beginnings = python_text.texts(sentences, "sentences"), python_text.texts(prefixes, "prefixes")
         if beginnings and len(beginnings) != len(lines):
@@ -139,7 +142,7 @@ class RunTranslator:
         Args:
             sentences: one line of text each; see `nbest`.
             include: "alignment", "weights", "self_weights", "alternatives", "stages", "beam".
-            contexts: the sentences before each one; see `nbest`.
+            contexts: see `nbest`.
 
         Raises:
             UserError: there is no such detail, or the contexts do not fit; see `nbest`.
@@ -156,14 +159,11 @@ class RunTranslator:
         return documents
 
     def inspect(self, sentence: str, context: Sequence[str] = ()) -> Inspection:
-        """Translate a sentence and keep all that is known: a notebook displays the viewer, methods draw figures.
+        """Translate a sentence and keep all that is known; a notebook displays the viewer.
 
         Args:
             sentence: one line.
-            context: the sentences before it, the nearest one last, for a run with context.
-
-        Raises:
-            UserError: the run sees single sentences, but there is context.
+            context: see the class.
         """
         from nmt.inspection.details import DETAILS
 
@@ -182,12 +182,11 @@ class RunTranslator:
         Args:
             sentence: one line with words.
             translation: of the sentence; None for the translator's own.
-            context: the sentences before it, the nearest one last, for a run with context.
+            context: see the class.
             word: of the translation, by its number from 0 or its spelling; None for all words.
 
         Raises:
-            UserError: a text is blank or too long, the translation has no such word, or the run sees single sentences,
-                but there is context.
+            UserError: a text is blank or too long, or the translation has no such word.
         """
         from nmt.inspection.explanation import explain
 
@@ -217,12 +216,11 @@ class RunTranslator:
             pins: for steps of the translation, from 0, the source pieces that alone can be looked at. Numbers after the
                 last source piece are pieces of the context, if the decoder attends to these.
             sweep: a step that is pinned to each piece in turn.
-            context: the sentences before it, the nearest one last, for a run with context.
-            changed_context: the sentences before it in the changed translation; None for the same ones.
+            context, changed_context: see the class; None for the same in the changed translation.
 
         Raises:
             UserError: the sentence is blank or too long, the model has no attention to pin, it cannot write the
-                prefix, there is no such step, or the run sees single sentences, but there is context.
+                prefix, or there is no such step.
         """
         from nmt.inspection.details import DETAILS
         from nmt.inspection.whatif import Edits, what_if

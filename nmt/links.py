@@ -47,9 +47,7 @@ def format_links(sure: Iterable[Link], possible: Iterable[Link] = ()) -> str:
 def parse_links(line: str, *, base: int = 0) -> GoldLinks:
     """Read one line in Pharaoh form.
 
-    Args:
-        line: links with blanks between them, `-` sure and `p` possible; may be empty.
-        base: the number of the first word in the file, 0 or 1 (the gold of WPT 2003 counts from 1).
+    Words are counted from `base`, 0 or 1 (the gold of WPT 2003 counts from 1).
 
     Raises:
         UserError: the line is malformed, or a position is before the first word.
@@ -75,17 +73,10 @@ def is_naacl(lines: Sequence[str]) -> bool:
 
 
 def parse_file(lines: Sequence[str], name: str, *, base: int = 0, pairs: int, first: int = 0) -> list[GoldLinks]:
-    """Read a file of links in either form.
+    """The links of each sentence pair of a file in either form.
 
-    Args:
-        lines: of the file.
-        name: of the file, for messages.
-        base: the number of the first word, 0 or 1; in the NAACL form see `parse_numbered`.
-        pairs: number of sentence pairs.
-        first: lines of the file before these ones, in Pharaoh form.
-
-    Returns:
-        The links of each sentence pair, in order.
+    `name` is for messages; `first` lines of the file, in Pharaoh form, are before these ones. For `base` see
+    `parse_links` and `parse_numbered`.
 
     Raises:
         UserError: a line is malformed, or there are links for another number of sentence pairs.
@@ -102,17 +93,10 @@ def parse_file(lines: Sequence[str], name: str, *, base: int = 0, pairs: int, fi
 
 
 def parse_numbered(lines: Sequence[str], name: str, *, base: int = 0, pairs: int | None = None) -> dict[int, GoldLinks]:
-    """Read a file in the NAACL form.
+    """The links of each sentence of a file in the NAACL form, by its number.
 
-    Args:
-        lines: of the file.
-        name: of the file, for messages.
-        base: the number of the first word, 0 or 1. If it is 1, a link to word 0 means that the other word has no
-            partner; such lines are skipped.
-        pairs: number of sentence pairs, if it is known.
-
-    Returns:
-        The links of each sentence in the file, by its number.
+    Words are counted from `base`. If it is 1, a link to word 0 means that the other word has no partner; such lines are
+    skipped.
 
     Raises:
         UserError: a line is malformed, or names a sentence that does not exist.
@@ -168,13 +152,8 @@ def check_range(
 ) -> None:
     """UserError for the first link that names a word which its sentence does not have.
 
-    Args:
-        links: of each sentence pair.
-        source_words: how many words each source sentence has.
-        target_words: the same for the targets.
-        name: of the file that the links come from.
-        words: what counts as a word, for the message.
-        first: sentence pairs of the file before these ones.
+    Sentence pairs have so many source and target words; `first` pairs of the file `name` are before these ones. `words`
+    says what counts as a word, for the message.
     """
     for number, (pair, *counts) in enumerate(zip(links, source_words, target_words, strict=True), start=first + 1):
         for link in sorted(pair.possible):

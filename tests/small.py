@@ -14,8 +14,6 @@ import pytest
 import safetensors.torch
 from torch import Tensor
 
-from nmt.verbs import run
-
 ROOT = Path(__file__).resolve().parents[1]
 
 WORDS = {
@@ -117,8 +115,8 @@ def words(text: Path, checkpoints: Path, *more: str) -> list[str]:
 
 def call(verb: str, *line: str) -> int:
     """Runs a verb in this process, as its `main` does, and returns the exit status; skips if its room was deleted."""
-    pytest.importorskip(f"nmt.{verb}")
-    return run(verb, list(line))
+    command = pytest.importorskip(f"nmt.{verb}.__main__")
+    return int(command.run(list(line)))
 
 
 def learnt(run: Path, here: Path) -> int:

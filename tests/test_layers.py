@@ -7,7 +7,6 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -38,8 +37,9 @@ ROOMS = {
 ROOMS["build"] = {*ROOMS}
 #: One folder for each command. No command imports another, but `compare` asks `evaluate` to score.
 VERBS = {
-    verb: {"verbs"} for verb in ("train", "translate", "evaluate", "align", "contrast", "check", "export", "serve")
+    verb: set[str]() for verb in ("train", "translate", "evaluate", "align", "contrast", "check", "export", "serve")
 }
+VERBS["compare"] = {"evaluate"}
 TOP = {
     "system": {"links"},  # to show links in a terminal
     "links": set[str](),
@@ -47,9 +47,7 @@ TOP = {
     "api": {"text", "data", "alignment", "drawing", "inspection", "translation", "config", "build", "notebook"},
     "hub": {"nmt", "api", "data", "runs"},  # nmt for the version
     "__init__": {"api", "notebook"},  # on request
-    "compare": {"evaluate", "verbs", *ROOMS},
-    "verbs": {"config", "build", "compare", *VERBS},
-    "__main__": {"nmt", "config", "verbs"},
+    "__main__": {"nmt", "config"},
     **{verb: {*ROOMS, *more, "nmt"} for verb, more in VERBS.items()},
 }
 
@@ -57,7 +55,7 @@ DOORS = {
     **{library: {"data/streams", "system/files"} for library in ("gzip", "bz2", "lzma")},  # text, packed
     "hydra": {"config"},
     # whoever holds a configuration names its type
-    "omegaconf": {"config", "build", "runs", "verbs", "serve/__main__", "train"},
+    "omegaconf": {"config", "build", "runs", "train"},
     "sentencepiece": {"text", "export"},
     "datasets": {"data"},
     "huggingface_hub": {"data", "hub"},
@@ -78,7 +76,6 @@ DOORS = {
     "onnxruntime": {"export"},
     "fastapi": {"serve"},
     "h11": {"serve"},
-    "prometheus_client": {"serve"},
     "starlette": {"serve"},
     "pydantic": {"serve"},
     "uvicorn": {"serve"},
@@ -87,17 +84,12 @@ DOORS = {
 }
 
 
-# Packages that may be deleted with their tests. Only `verbs` imports them, when their command runs.
-EXTRAS = {"compare"}
+# Packages that may be deleted with their tests: nothing else imports them.
+EXTRAS = {"compare", "export", "serve"}
 
 
 # Who may ask for the class that a choice stands for. The command line refuses to set it.
 READS_CLASSES = {"config/configuration", "config/choices", "config/composition", "build/parts"}
-
-
-def is_deleted(package: list[str]) -> bool:
-    """Whether a package is an extra that is not there."""
-    return bool(EXTRAS.intersection(package)) and not (PACKAGE / package[0]).exists()
 
 
 def place(path: Path) -> str:
@@ -140,7 +132,7 @@ def test_no_arrow_runs_back() -> None:
         allowed = {here, *EVERYWHERE, *ROOMS.get(here, TOP.get(here, set[str]()))}
         for line, name in imports(path):
             parts = name.split(".")
-            if parts[0] != "nmt" or (parts[1:2] == ["export"] and not find_spec("nmt.export")):  # which can be deleted
+            if parts[0] != "nmt":
                 continue
             there = parts[1] if len(parts) > 1 and (PACKAGE / parts[1]).exists() else ""
             there = there or (parts[1] if len(parts) > 1 and (PACKAGE / f"{parts[1]}.py").exists() else "nmt")
@@ -226,14 +218,11 @@ LOADS = {
 }
 
 
-if not find_spec("nmt.export"):  # which can be deleted
-    del LOADS["nmt.export.__main__"]
-
-
 @pytest.mark.parametrize("module", LOADS)
 def test_importing_loads_only_what_is_needed(module: str) -> None:
     path = PACKAGE.joinpath(*module.split(".")[1:])
-    if is_deleted(module.split(".")[1:2]):
+    extra = module.split(".")[1:2]
+    if EXTRAS.intersection(extra) and not PACKAGE.joinpath(*extra).exists():
         pytest.skip("this extra was deleted")
     assert path.is_dir() or path.with_suffix(".py").is_file()
     program = f"import sys, {module}; print(*sorted(name for name in sys.modules if '.' not in name))"

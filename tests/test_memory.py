@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt import verbs
 from nmt.system import memory
+from nmt.translate.__main__ import run
 
 pytestmark = pytest.mark.long
 
@@ -67,7 +67,7 @@ def test_threads_that_wait_give_their_core_away(
         monkeypatch.delenv(name)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert verbs.run("translate", ["--version"]) == 0
+    assert run(["--version"]) == 0
     assert os.environ.get("GOMP_SPINCOUNT") == spins
 
 
@@ -80,7 +80,7 @@ def test_few_compiled_kernels_are_kept(
     monkeypatch.setenv(name, given or "")  # so that it is restored afterwards
     if given is None:
         monkeypatch.delenv(name)
-    assert verbs.run("translate", ["--version"]) == 0
+    assert run(["--version"]) == 0
     assert os.environ[name] == kept
 
 
@@ -117,6 +117,6 @@ def test_memory_does_not_grow_with_the_number_of_shapes() -> None:
 
 
 def test_cores_are_shared_before_torch_is_loaded() -> None:
-    code = "import sys, nmt.verbs, nmt.system.memory; print('torch' in sys.modules)"
+    code = "import sys, nmt.train.__main__, nmt.system.memory; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

@@ -19,8 +19,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the lacks are s
 
 # Each command that writes, in one process: it writes twice, so that files are replaced.
 WORK = """
-import sys
-from nmt.verbs import run
+import importlib, sys
 
 text, runs, *line = sys.argv[1:]
 for verb, *words in (
@@ -35,7 +34,7 @@ for verb, *words in (
     ("evaluate", f"run={runs}/a", "pictures=0", "threads=1", "device=cpu"),
     ("check", f"run={runs}/a"),
 ):
-    status = run(verb, words)
+    status = importlib.import_module(f'nmt.{verb}.__main__').run(words)
     assert status == 0, (verb, status)
 """
 

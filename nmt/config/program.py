@@ -26,6 +26,7 @@ from nmt.config.keys import MULTIRUN, read_head
 from nmt.config.quotes import quote
 from nmt.system.errors import UserError, is_memory_full, missing_package
 from nmt.system.files import ClosedStream, OutlivingStream, drop
+from nmt.system.memory import bound_kernels, share_cores
 from nmt.system.signals import handling, stop_signals
 from nmt.system.terminal import print_message, printable
 
@@ -62,6 +63,8 @@ def main(
     0; after a signal it is 128 + its number (Ctrl-C: 130). Only `action`, --help, --version and --cfg write to standard
     output.
     """
+    share_cores()
+    bound_kernels()
     words = list(sys.argv[1:] if arguments is None else arguments)
     return guarded(f"nmt.{verb}", lambda: _run(verb, action, _take_debug(words), sweep))
 

@@ -15,8 +15,7 @@ from torch import Tensor, nn
 from nmt.attention import Attention
 from nmt.attention.windows import Relative
 from nmt.data.batch import Batch
-from nmt.export.format import ExportFormat, Floats, Refusal, array
-from nmt.export.formulas import unsupported
+from nmt.export.format import ExportFormat, Floats, Refusal, array, unsupported
 from nmt.model import Seq2Seq
 from nmt.model.positions import RelativePositions
 from nmt.model.transformer.decoder import TransformerDecoder

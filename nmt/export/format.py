@@ -1,4 +1,4 @@
-"""A format of exported models: what `nmt.export` asks of CTranslate2 and of ONNX."""
+"""A format of exported models: what `nmt.export` asks of CTranslate2 and of ONNX, and what both ask of an attention."""
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -6,8 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from torch import Tensor
 
+from nmt.attention import Attention, Score
+from nmt.attention.forms import AdditiveForm, Product
+from nmt.attention.normalisers import Softmax
 from nmt.data.batch import Batch
 from nmt.model import Seq2Seq
 from nmt.text.tokenizer import Tokenizer
@@ -49,3 +53,32 @@ class ExportFormat(NamedTuple):
 def array(tensor: Tensor) -> Floats:
     """A copy of the values in float32: quantisation works in place."""
     return np.array(tensor.detach().cpu().float().numpy())
+
+
+def key_weight(score: Score) -> Tensor | None:
+    """U [A, Dk] of the keys U v that a score of one head makes of values v; None if the values are the keys."""
+    values = torch.eye(score.key_size)
+    with torch.no_grad():
+        keys = score.prepare(values)
+    return None if keys.equal(values) else keys.T
+
+
+def unsupported(key: str, attention: Attention, *, scaled_dot_only: bool = False) -> Iterator[tuple[str, str]]:
+    """Yield each part of the attention at `key` that cannot be exported: its name, and the choices that can.
+
+    With `scaled_dot_only`, the only score that can is q . k / sqrt(Dk).
+    """
+    score, form = attention.score, attention.score.form
+    if scaled_dot_only:
+        scaled = isinstance(form, Product) and form.scale == score.key_size**-0.5
+        if not scaled or key_weight(score) is not None:
+            yield "score", "scaled_dot"
+    elif not isinstance(form, Product | AdditiveForm):
+        yield "score", "additive, concat, dot, general or scaled_dot"
+    if not attention.window.is_everything:
+        yield "window", "global"
+    if not attention.normaliser.is_softmax:
+        tempered = isinstance(attention.normaliser, Softmax)
+        yield "normaliser", f"softmax {key}.normaliser.temperature=1" if tempered else "softmax"
+    if not attention.read.is_sum:
+        yield "read", "soft"

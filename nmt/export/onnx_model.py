@@ -14,9 +14,9 @@ import numpy as np
 from torch import nn
 
 from nmt.attention import Attention
+from nmt.attention.forms import AdditiveForm
 from nmt.data.batch import Batch
-from nmt.export.format import ExportFormat, Floats, Refusal, array
-from nmt.export.formulas import ScoreForm, form_of, unsupported
+from nmt.export.format import ExportFormat, Floats, Refusal, array, key_weight, unsupported
 from nmt.export.onnx_graph import Graph
 from nmt.model import Seq2Seq
 from nmt.model.recurrent.attentive import AttentiveDecoder
@@ -67,12 +67,10 @@ def to_onnx(model: Seq2Seq) -> "dict[str, onnx.ModelProto]":
     decoder, encoder = model.decoder, model.encoder
     assert isinstance(decoder, AttentiveDecoder)
     assert isinstance(encoder, RecurrentEncoder)
-    form = form_of(decoder.attention.score)
-    assert form is not None
     memory = {"keys": "FLOAT rows slots keys", "values": "FLOAT rows slots values", "mask": "BOOL rows slots"}
     state = {"hidden": "FLOAT rows layers units"} | ({"feed": "FLOAT rows features"} if decoder.feed_size else {})
-    first = _encoder(model, encoder, decoder, form)
-    step = _step(model, decoder, form)
+    first = _encoder(model, encoder, decoder)
+    step = _step(model, decoder)
     following = {f"new_{name}": shape for name, shape in state.items()}
     results = {"log_probs": "FLOAT rows vocabulary", "weights": "FLOAT rows slots", **following}
     return {
@@ -81,7 +79,7 @@ def to_onnx(model: Seq2Seq) -> "dict[str, onnx.ModelProto]":
     }
 
 
-def _encoder(model: Seq2Seq, encoder: RecurrentEncoder, decoder: AttentiveDecoder, form: ScoreForm) -> Graph:
+def _encoder(model: Seq2Seq, encoder: RecurrentEncoder, decoder: AttentiveDecoder) -> Graph:
     """The graph from source ids to the memory and the first state."""
     graph, rnn, attention = Graph(), encoder.rnn, decoder.attention
     assert isinstance(rnn, nn.GRU)
@@ -96,8 +94,8 @@ def _encoder(model: Seq2Seq, encoder: RecurrentEncoder, decoder: AttentiveDecode
     width = graph.add("Squeeze", graph.add("Shape", "source", start=1, end=2), graph.integers(0))
     slots = graph.add("Range", graph.weight(0, np.int64), width, graph.weight(1, np.int64))
     graph.output("mask", graph.add("Less", slots, graph.add("Unsqueeze", "lengths", graph.integers(1))))
-    keys = graph.linear(values, attention.key)
-    graph.output("keys", keys if form.key_weight is None else graph.times(keys, form.key_weight))
+    keys, weight = graph.linear(values, attention.key), key_weight(attention.score)
+    graph.output("keys", keys if weight is None else graph.times(keys, weight))
     graph.output("values", graph.linear(values, attention.value))
     graph.output("hidden", _first_state(graph, decoder, values, lasts))
     if decoder.feed_size:
@@ -133,7 +131,7 @@ def _first_state(graph: Graph, decoder: AttentiveDecoder, values: str, lasts: li
     return graph.add("Reshape", state, graph.integers(0, first.layers, first.size))
 
 
-def _step(model: Seq2Seq, decoder: AttentiveDecoder, form: ScoreForm) -> Graph:
+def _step(model: Seq2Seq, decoder: AttentiveDecoder) -> Graph:
     """The graph of one step of N hypotheses."""
     graph = Graph()
     word = graph.add("Gather", graph.weight(array(model.target_embedding.weight)), "token")
@@ -145,14 +143,14 @@ def _step(model: Seq2Seq, decoder: AttentiveDecoder, form: ScoreForm) -> Graph:
     ]
     if isinstance(decoder, Bahdanau):
         before = hidden[-1]
-        weights, context = _attend(graph, decoder.attention, form, before)
+        weights, context = _attend(graph, decoder.attention, before)
         new = _update(graph, decoder, graph.add("Add", gates, graph.times(context, fed)), hidden)
         top = before if decoder.previous_state else new[-1]
     else:
         if decoder.feed_size:
             gates = graph.add("Add", gates, graph.times("feed", fed))
         new = _update(graph, decoder, gates, hidden)
-        weights, context = _attend(graph, decoder.attention, form, new[-1])
+        weights, context = _attend(graph, decoder.attention, new[-1])
         if isinstance(decoder, Conditional):
             second_ih, second_hh, second_bias, second_bias_hh = layer_parameters(decoder.second)
             inputs = graph.times(context, second_ih, second_bias)
@@ -181,10 +179,11 @@ def _update(graph: Graph, decoder: AttentiveDecoder, gates: str, hidden: list[st
     return new
 
 
-def _attend(graph: Graph, attention: Attention, form: ScoreForm, query: str) -> tuple[str, str]:
+def _attend(graph: Graph, attention: Attention, query: str) -> tuple[str, str]:
     """The weights [N, S] and the context [N, C] of queries [N, D]."""
-    query = graph.linear(query, attention.query)
-    if form.v is not None and form.query_weight is not None:
+    query, form = graph.linear(query, attention.query), attention.score.form
+    assert form is not None
+    if isinstance(form, AdditiveForm):
         terms = graph.add("Unsqueeze", graph.times(query, form.query_weight), graph.integers(1))
         activated = graph.add("Tanh", graph.add("Add", terms, "keys"))
         energies = graph.add("Squeeze", graph.times(activated, form.v.unsqueeze(0)), graph.integers(2))

@@ -1,21 +1,21 @@
 """Serve a page and a REST interface: `python -m nmt.serve`."""
 
+import functools
 import sys
-from typing import TYPE_CHECKING
+from typing import Any
 
-from nmt.verbs import run
-
-if TYPE_CHECKING:
-    from omegaconf import DictConfig
+from nmt.config.program import main
 
 
-def work(config: "DictConfig", overrides: list[str]) -> int:
-    """Serve as a configuration says; the exit status."""
+def _work(config: Any, overrides: list[str]) -> int:
     from nmt.build.requests import read
     from nmt.serve.server import Serving, serve
 
     return serve(read(Serving, config, overrides))
 
 
+#: Runs the command for a command line, by default this process's, and returns the exit status.
+run = functools.partial(main, "serve", _work)
+
 if __name__ == "__main__":
-    sys.exit(run("serve"))
+    sys.exit(run())

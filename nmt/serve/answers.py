@@ -5,7 +5,6 @@ import contextlib
 import functools
 from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
 from typing import Any
 
 from starlette.requests import Request
@@ -29,7 +28,7 @@ class Answers:
         self._deadline = self._loop.time() + seconds
         self._events: asyncio.Queue[tuple[int, Any]] = asyncio.Queue()
         if live and len(rows) == 1:
-            rows[0].work = replace(rows[0].work, told=functools.partial(self._note, 0))
+            rows[0].work = rows[0].work._replace(told=functools.partial(self._note, 0))
         queue.put(rows)
         for at, row in enumerate(rows):
             row.result.add_done_callback(functools.partial(self._note, at))
@@ -70,11 +69,7 @@ class Answers:
                 measured, results[at] = event
                 times.append(measured)
         queue_ms, model_ms, batch_size = map(max, zip(*times, strict=True))
-        return results, {
-            "queue_ms": round(queue_ms, 1),
-            "model_ms": round(model_ms, 1),
-            "batch_size": batch_size,
-        }
+        return results, {"queue_ms": round(queue_ms, 1), "model_ms": round(model_ms, 1), "batch_size": batch_size}
 
     async def unless_gone(self, request: Request) -> tuple[list[Any], dict[str, Any]]:
         """As `all`, which ends if the client leaves."""

@@ -7,19 +7,19 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from nmt import __version__
 from nmt.serve.answers import Answers
 from nmt.serve.corpus_rows import add_corpus
-from nmt.serve.figures import ServerFigures
 from nmt.serve.guard import Guard
 from nmt.serve.libre import add_libre
 from nmt.serve.pages import add_pages
-from nmt.serve.pool import ModelPool
+from nmt.serve.pool import ModelPool, Served
 from nmt.serve.problems import ProblemError, problem_of
+from nmt.serve.rows import Row
 from nmt.serve.schemas import ExplainBody, ScoreBody, TranslateBody, WhatIfBody
 
 #: A model that computes one batch for longer than this is taken to be stuck, in seconds.
@@ -29,7 +29,7 @@ PARTS = 6
 
 
 def application(
-    pool: ModelPool, *, hosts: list[str], most_bytes: int, host: str = "localhost", split_sentences: bool = True
+    pool: ModelPool, hosts: list[str], most_bytes: int, *, host: str = "localhost", split_sentences: bool = True
 ) -> ASGIApp:
     """The application for some models.
 
@@ -40,7 +40,6 @@ def application(
         host: where the server listens.
         split_sentences: of texts of LibreTranslate's clients.
     """
-    figures = ServerFigures(list(pool.models.values()))
     app = FastAPI(
         title="nmt",
         version=__version__,
@@ -52,11 +51,11 @@ def application(
     )
     _add_errors(app)
     _add_models(app, pool)
-    _add_state(app, pool, figures)
+    _add_state(app, pool)
     add_corpus(app, pool)
     add_libre(app, pool, lines_only=not split_sentences)
     add_pages(app)
-    return Guard(app, hosts, most_bytes, figures.observe, host)
+    return Guard(app, hosts, most_bytes, host)
 
 
 def _add_errors(app: FastAPI) -> None:
@@ -78,6 +77,10 @@ def _add_models(app: FastAPI, pool: ModelPool) -> None:
     async def answered(content: dict[str, Any]) -> Response:
         text = await pool.off_loop(encoded, content)
         return Response(text.encode("utf-8", "replace"), media_type="application/json")
+
+    async def single(request: Request, model: Served, row: Row) -> Response:
+        (answer,), timing = await pool.ask(request, model, [row])
+        return await answered({"model": model.named, **answer, "timing": timing})
 
     @app.post("/v1/translate", summary="Translate lines")
     async def translate(body: TranslateBody, request: Request) -> Response:
@@ -106,21 +109,15 @@ def _add_models(app: FastAPI, pool: ModelPool) -> None:
 
     @app.post("/v1/score", summary="How probable is this translation?")
     async def score(body: ScoreBody, request: Request) -> Response:
-        model, rows = await pool.off_loop(pool.scores, body)
-        documents, timing = await pool.ask(request, model, rows)
-        return await answered({"model": model.named, "search": None, "translations": documents, "timing": timing})
+        return await single(request, *await pool.off_loop(pool.scores, body))
 
     @app.post("/v1/whatif", summary="What would the model say if?")
     async def what_if(body: WhatIfBody, request: Request) -> Response:
-        model, rows = await pool.off_loop(pool.what_ifs, body)
-        (answer,), timing = await pool.ask(request, model, rows)
-        return await answered({"model": model.named, **answer, "timing": timing})
+        return await single(request, *await pool.off_loop(pool.what_ifs, body))
 
     @app.post("/v1/explain", summary="Which source words does each word depend on?")
     async def explain(body: ExplainBody, request: Request) -> Response:
-        model, rows = await pool.off_loop(pool.explanations, body)
-        (answer,), timing = await pool.ask(request, model, rows)
-        return await answered({"model": model.named, **answer, "timing": timing})
+        return await single(request, *await pool.off_loop(pool.explanations, body))
 
 
 def _event(name: str, data: dict[str, Any]) -> str:
@@ -137,7 +134,7 @@ def encoded(value: Any, depth: int = 0, *, ascii_only: bool = False) -> str:
     return json.dumps(value, ensure_ascii=ascii_only, allow_nan=False)
 
 
-def _add_state(app: FastAPI, pool: ModelPool, figures: ServerFigures) -> None:
+def _add_state(app: FastAPI, pool: ModelPool) -> None:
     models = list(pool.models.values())
 
     @app.get("/v1/models", summary="The models")
@@ -155,7 +152,3 @@ def _add_state(app: FastAPI, pool: ModelPool, figures: ServerFigures) -> None:
         queues = [each.queue for each in workers.values()]
         waiting = {"rows": sum(map(len, queues)), "pieces": sum(queue.pieces for queue in queues)}
         return JSONResponse({"status": "ok", "queue": waiting, "models": [*workers]})
-
-    @app.get("/metrics", summary="Figures for Prometheus")
-    async def metrics() -> PlainTextResponse:
-        return PlainTextResponse(figures.text(), media_type="text/plain; version=0.0.4")

@@ -7,7 +7,6 @@ over its request makes room.
 import asyncio
 import contextlib
 import errno
-import os
 import signal
 import socket
 import sys
@@ -84,16 +83,17 @@ class Connection(H11Protocol):
             super().shutdown()
 
 
-def make_room(connections: Iterable[object]) -> None:
+def make_room(connections: Iterable[Any]) -> None:
     """End the connection whose client has taken longest over its request, if there is one."""
-    asking = [each for each in connections if isinstance(each, Connection) and each.is_asking]
-    waiting = [each for each in asking if not each.transport.is_closing()]
+    waiting = [each for each in connections if each.is_asking and not each.transport.is_closing()]
     if waiting:
         min(waiting, key=lambda each: each.began).transport.abort()
 
 
 class Server(uvicorn.Server):
     """uvicorn's server without its handlers, which raise the signal again when all is done."""
+
+    _said = -SILENCE  # when the last message was printed
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
@@ -111,13 +111,22 @@ class Server(uvicorn.Server):
         while True:
             await asyncio.sleep(1)
             for connection in list(self.server_state.connections):
-                if isinstance(connection, Connection):
-                    connection.tick(time.monotonic())
+                connection.tick(time.monotonic())  # type: ignore[union-attr]
+
+    def failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Say that a connection fails, but not each time: without free files, that is thousands of times a second."""
+        error = context.get("exception")
+        if getattr(error, "errno", None) in (errno.EMFILE, errno.ENFILE):
+            make_room(self.server_state.connections)
+        if time.monotonic() - self._said >= SILENCE:
+            self._said = time.monotonic()
+            reason = getattr(error, "strerror", None) or type(error).__name__
+            print(f"nmt.serve: a connection failed: {reason}.", file=sys.stderr, flush=True)
 
 
 def run(app: ASGIApp, listener: socket.socket) -> None:
     """Serve until a signal."""
-    Connection.most = min(CONNECTIONS, free_files() // 2)
+    Connection.most = min(CONNECTIONS, files() // 2)
     config = uvicorn.Config(
         app,
         http=Connection,
@@ -133,7 +142,7 @@ def run(app: ASGIApp, listener: socket.socket) -> None:
 
     async def serve() -> None:
         server = Server(config)
-        asyncio.get_running_loop().set_exception_handler(_Quiet(server))
+        asyncio.get_running_loop().set_exception_handler(server.failed)
         watching = asyncio.create_task(server.watch())
         await server.serve([listener])
         watching.cancel()
@@ -141,32 +150,14 @@ def run(app: ASGIApp, listener: socket.socket) -> None:
     asyncio.run(serve())
 
 
-def free_files() -> int:
-    """How many more files the process may open, about."""
+def files() -> int:
+    """How many files the process may open."""
     try:
         import resource
     except ImportError:  # Windows
         return 2 * CONNECTIONS
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with open(os.devnull, "rb") as file:  # gets the lowest number that is free
-        return 2 * CONNECTIONS if soft == resource.RLIM_INFINITY else soft - file.fileno()
-
-
-class _Quiet:
-    """Says that connections fail, but not each time: without free files, that is thousands of times a second."""
-
-    def __init__(self, server: Server) -> None:
-        self._server, self._last = server, -SILENCE
-
-    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        if getattr(context.get("exception"), "errno", None) in (errno.EMFILE, errno.ENFILE):
-            make_room(self._server.server_state.connections)
-        if time.monotonic() - self._last < SILENCE:
-            return
-        self._last = time.monotonic()
-        error = context.get("exception")
-        reason = getattr(error, "strerror", None) or type(error).__name__
-        print(f"nmt.serve: a connection failed: {reason}.", file=sys.stderr, flush=True)
+    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return 2 * CONNECTIONS if most == resource.RLIM_INFINITY else most
 
 
 @contextlib.contextmanager

@@ -1,7 +1,6 @@
 """The evaluation of a run -> its sentences with measures, to sort and to compare with those of another run."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from nmt.system.foreign import inside, read_text_of
 from nmt.text.canonical import shows_nothing
 
 Json = dict[str, Any]
+_NO_MAP: Json = {"source": [], "target": [], "weights": []}
 _TEXTS = {"source": "source.txt", "translation": "hypotheses.txt", "reference": "reference.txt"}
 
 
@@ -45,20 +45,11 @@ def add_corpus(app: FastAPI, pool: ModelPool) -> None:
 
 
 def described(run: Run, split: str | None, other: Run | None = None) -> Json:
-    """The sentences of a split.
-
-    Args:
-        run: whose evaluation is read.
-        split: an evaluated split; None for the first.
-        other: a run to compare with, if it has translated the same sentences.
+    """The sentences of a split, the first if it is None.
 
     Returns:
-        `split`; `splits`, all that there are; `compared`, whether `other` has the same sentences; `note`, what is
-        missing, or None; and `rows`: `line`, `source`, `translation`, `reference`, the measures of `sentences.json`,
-        and `context`, the sentences before it that the model saw, if it saw some. With `other`: `other`, its
-        translation; `gain`, the chrF of the run less that of `other`;
-        `difference`, 100 less the chrF of the one translation against the other; and `disagreement`, the mean
-        Jensen-Shannon divergence of the attention in nats, for the sentences of `attention.json`.
+        `split`; `splits`, all that there are; `compared`, whether `other` has translated the same sentences; and
+        `rows`, which docs/serving.md describes.
 
     Raises:
         ProblemError: 404, the run has no such evaluation.
@@ -71,22 +62,27 @@ def described(run: Run, split: str | None, other: Run | None = None) -> Json:
     name = splits[0] if split is None else split
     if name not in splits:
         raise ProblemError(404, "split: there is no such split.", field="split", cure=f"Give one of: {splits}.")
-    rows, measures = read_whole(run.evaluation / name, lambda: _rows(run, name))
-    for row, more in zip(rows, measures or [{"chrf": _chrf(row)} for row in rows], strict=True):
-        row |= {key: value for key, value in more.items() if key != "line"}
+    rows = read_whole(run.evaluation / name, lambda: _rows(run, name))
     _add_contexts(rows)
     compared = other is not None and _compare(rows, run, other, name)
-    note = None if measures else "Only chrF is known of this evaluation. Evaluate the run again for the other measures."
-    return {"split": name, "splits": splits, "compared": compared, "note": note, "rows": rows}
+    return {"split": name, "splits": splits, "compared": compared, "rows": rows}
 
 
-def _rows(run: Run, split: str) -> tuple[list[Json], list[Json] | None]:
-    rows = _texts(run, split)
-    return rows, run.measures(split, len(rows))
-
-
-def _chrf(row: Json) -> float:
-    return sentence_chrf(row["translation"], row["reference"])
+def _rows(run: Run, split: str) -> list[Json]:
+    """The texts and the measures of each sentence."""
+    columns = {
+        key: read_text_of(inside(run.folder, "evaluation", split, file)).split("\n")[:-1]
+        for key, file in _TEXTS.items()
+    }
+    if len({len(lines) for lines in columns.values()}) != 1:
+        raise UserError(f"{run.evaluation / split}: its texts differ in length. Evaluate the run again.")
+    measures = run.measures(split, len(columns["source"]))
+    if measures is None:
+        raise UserError(f"{run.evaluation / split} has no sentences.json. Evaluate the run again.")
+    return [
+        dict(zip(columns, texts, strict=True)) | of_line
+        for of_line, *texts in zip(measures, *columns.values(), strict=True)
+    ]
 
 
 def _add_contexts(rows: Sequence[Json]) -> None:
@@ -100,49 +96,28 @@ def _add_contexts(rows: Sequence[Json]) -> None:
             texts.append(row["source"])
 
 
-def _texts(run: Run, split: str) -> list[Json]:
-    columns = {key: _lines(inside(run.folder, "evaluation", split, file)) for key, file in _TEXTS.items()}
-    if len({len(lines) for lines in columns.values()}) != 1:
-        raise UserError(f"{run.evaluation / split}: its texts differ in length. Evaluate the run again.")
-    return [
-        {"line": line, **dict(zip(columns, texts, strict=True))}
-        for line, texts in enumerate(zip(*columns.values(), strict=True), 1)
-    ]
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        return read_text_of(path).split("\n")[:-1]
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}. Evaluate the run again.") from error
-
-
 def _compare(rows: list[Json], run: Run, other: Run, split: str) -> bool:
     """Add what differs in the other run; False if it has not translated the same sentences."""
     if split not in other.splits():
         return False
-    others, _ = read_whole(other.evaluation / split, lambda: _rows(other, split))
+    others = read_whole(other.evaluation / split, lambda: _rows(other, split))
     if [row["source"] for row in others] != [row["source"] for row in rows]:
         return False
-    disagreements = _disagreements(run, other, split)
-    for row, one in zip(rows, others, strict=True):
-        row["other"] = one["translation"]
-        row["gain"] = _chrf(row) - sentence_chrf(one["translation"], row["reference"])
-        row["difference"] = 100 - sentence_chrf(one["translation"], row["translation"])
-        row["disagreement"] = disagreements.get(row["line"])
+    maps = [{each["line"]: each for each in one.rows(split, "attention.json", MAP) or []} for one in (run, other)]
+    for row, of_other in zip(rows, others, strict=True):
+        line, translation = row["line"], of_other["translation"]
+        row["other"] = translation
+        row["gain"] = sentence_chrf(row["translation"], row["reference"]) - sentence_chrf(translation, row["reference"])
+        row["difference"] = 100 - sentence_chrf(translation, row["translation"])
+        row["disagreement"] = _disagreement(*(each.get(line, _NO_MAP) for each in maps))
     return True
 
 
-def _disagreements(run: Run, other: Run, split: str) -> dict[int, float]:
-    """The disagreement of each line of which both runs have recorded the attention to its reference."""
-    one, two = (
-        {each["line"]: each for each in each_run.rows(split, "attention.json", MAP) or []} for each_run in (run, other)
-    )
-    return {
-        line: divergence(one[line]["weights"], two[line]["weights"])
-        for line in one.keys() & two.keys()
-        if all(one[line][side] == two[line][side] for side in ("source", "target")) and one[line]["weights"]
-    }
+def _disagreement(one: Json, two: Json) -> float | None:
+    """The divergence of two maps of attention; None if they are of other pieces, or empty."""
+    if not one["weights"] or any(one[side] != two[side] for side in ("source", "target")):
+        return None
+    return divergence(one["weights"], two["weights"])
 
 
 def divergence(one: Sequence[Sequence[float]], two: Sequence[Sequence[float]]) -> float:

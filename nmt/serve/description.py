@@ -103,14 +103,10 @@ def _evaluated(run: Run) -> str:
 
 def _validated(run: Run) -> str:
     """The sentence of the validation set that stands at the end of the log of a finished training."""
-    with contextlib.suppress(OSError, UserError):
-        path = inside(run.folder, "train.log")
-        with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - _LOG))
-            lines = file.read(_LOG).decode("utf-8", errors="replace").splitlines()
-        at = [place for place, line in enumerate(lines[:-1]) if line == EXAMPLE_FOLLOWS]
-        if at:
-            # The log numbers the words that are linked: "Ein[1] Hund[2]".
-            sentence = re.sub(r"(?<=\S)\[\d+\](?=\s|$)", "", lines[at[-1] + 1].strip())
-            return sentence if len(sentence) in _LENGTH else ""
+    with contextlib.suppress(OSError, UserError), inside(run.folder, "train.log").open("rb") as file:
+        file.seek(max(0, file.seek(0, 2) - _LOG))
+        _, mark, rest = file.read().decode("utf-8", errors="replace").rpartition(f"{EXAMPLE_FOLLOWS}\n")
+        # The log numbers the words that are linked: "Ein[1] Hund[2]".
+        sentence = re.sub(r"(?<=\S)\[\d+\](?=\s|$)", "", rest.partition("\n")[0].strip())
+        return sentence if mark and len(sentence) in _LENGTH else ""
     return ""

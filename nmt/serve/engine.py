@@ -1,23 +1,20 @@
-"""One model -> what requests ask of it: translations, scores, what-if answers and explanations of rows.
+"""One model -> what requests ask of it: translations, scores, what-if answers and explanations.
 
-It runs in the thread of the model's worker.
+It computes in the thread of the model's worker.
 """
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import replace
 from typing import Any, NamedTuple
 
-from nmt.attention import Pins
 from nmt.inspection.details import Detail, described_search, documented, forced_characters, translate
 from nmt.inspection.document import ALTERNATIVES, Json, Style
-from nmt.inspection.explanation import METHODS, Method, explain
-from nmt.inspection.whatif import Edits, check_pins, what_if
-from nmt.search import BeamSearch, GreedySearch, Penalties, Search
+from nmt.inspection.whatif import check_pins
+from nmt.search import BeamSearch, GreedySearch, Search
 from nmt.translation.request import Request
 from nmt.translation.translator import Translator
 
-NO_EDITS = Edits()
 #: Characters that are tokenised at a time.
 SLICE = 50_000
 #: Numbers of a piece in a document, and of a weight in its stages, about.
@@ -25,68 +22,49 @@ PIECE, STAGES = 10, 6
 
 
 class SearchSettings(NamedTuple):
-    """The settings of a search; beam_size 1 without penalties and n-best lists is greedy search."""
+    """The settings of a search; a beam of 1 without a coverage penalty is greedy search."""
 
     beam_size: int
     length_penalty: float
     coverage_penalty: float
+    nbest: int
 
-    def build(self, nbest: int = 1) -> Search:
-        """The search that returns so many hypotheses (SettingError if the beam has fewer)."""
-        if self.beam_size == 1 and not self.coverage_penalty and nbest == 1:
-            return GreedySearch()
-        return BeamSearch(self.beam_size, self.length_penalty, self.coverage_penalty, nbest)
+    @classmethod
+    def of(cls, search: Search) -> "SearchSettings":
+        """Those of a run's search; a sampling search is served as greedy search, whose answers are repeatable."""
+        if isinstance(search, BeamSearch):
+            return cls(search.beam_size, search.length_penalty, search.coverage_penalty, search.nbest)
+        return cls(1, 1.0, 0.0, 1)
+
+    def build(self) -> Search:
+        """The search (SettingError if the beam is smaller than the n-best list)."""
+        return GreedySearch() if self.beam_size == 1 and not self.coverage_penalty else BeamSearch(*self)
 
 
 class Key(NamedTuple):
-    """What the rows of a batch have in common.
+    """What the translations of a batch have in common; prefix, pins and details are each row's own."""
 
-    Prefix, pins, length limit and details are each row's own, and so are the penalties of rows that have some.
-    """
-
-    kind: str
     search: SearchSettings
-    weights: bool = True
+    weights: bool
     alone: bool = False
-    nbest: int = 1
 
 
-@dataclass(frozen=True)
-class Work:
-    """What is asked for one sentence; `told` is called with the beginning of a translation that is computed alone."""
+class Work(NamedTuple):
+    """A translation of a batch; `told` is called with the beginning of one that is computed alone."""
 
-    text: str
+    request: Request
     include: frozenset[Detail] = frozenset()
-    nbest: int = 1
-    prefix: str = ""
-    pins: Pins = field(default_factory=dict)
-    max_length: int | None = None
-    target: str | None = None
-    edits: Edits = NO_EDITS
-    sweep: int | None = None
-    methods: tuple[Method, ...] = METHODS
-    word: int | str | None = None
-    context: tuple[str, ...] = ()
-    penalties: Penalties | None = None
     told: Callable[[str], None] | None = None
-
-    @property
-    def request(self) -> Request:
-        """The text, and what belongs to it."""
-        return Request(self.text, self.prefix, self.context, self.pins, self.max_length, self.penalties)
 
 
 class Engine:
     """A model and how it translates."""
 
-    def __init__(
-        self, translator: Translator, *, head: str, shift: int = 0, model: Mapping[str, Any] | None = None
-    ) -> None:
-        """`head` and `shift` are those of word links; `model` names the run in documents."""
+    def __init__(self, translator: Translator, *, head: str, model: Mapping[str, Any]) -> None:
+        """`head` is that of word links; `model` names the run in documents."""
         self.translator = translator
-        self.style = Style(translator.tokenizer.target, head, shift, model=model)
-        self.defaults = _defaults(translator.search)
-        self.nbest = translator.search.nbest
+        self.style = Style(translator.tokenizer.target, head, model=model)
+        self.defaults = SearchSettings.of(translator.search)
 
     def pieces(self, texts: Sequence[str], *, target: bool = False) -> list[int]:
         """The number of source or target pieces of each text, with its end."""
@@ -98,7 +76,7 @@ class Engine:
         return [len(tokens) + 1 for each in slices for tokens in vocabulary.encode(each)]
 
     def most_pieces(self, source: int, prefix: str = "", max_length: int | None = None) -> int:
-        """The most pieces of the translation of a text of so many source pieces."""
+        """The most pieces of the translation of a text of `source` pieces."""
         translator = self.translator
         parts = -(-source // translator.max_source_length)
         most = math.ceil(translator.length_ratio * source) + parts * translator.extra_length
@@ -123,93 +101,47 @@ class Engine:
             of_each += ALTERNATIVES * PIECE * target
         return nbest * of_each
 
-    def described(self, settings: SearchSettings, nbest: int) -> Json:
+    def described(self, settings: SearchSettings) -> Json:
         """The settings of a search as documents name them."""
-        return described_search(self._with(settings, nbest))
+        return described_search(self._with(settings))
 
-    def compute(self, key: Hashable, works: Sequence[Any]) -> list[Json]:
-        """The documents or answers of rows with one key; for the worker.
+    def compute(self, key: Key | Callable[[], Json], works: Sequence[Work]) -> list[Json]:
+        """The documents of rows with one key, or the answer of a row whose key computes it; for the worker.
 
         Raises:
             UserError: a row cannot be served.
         """
-        assert isinstance(key, Key)
-        match key.kind:
-            case "translate":
-                return self._translate(key, works)
-            case "score":
-                return self._score(key, works)
-            case "whatif":
-                translator = self._with(key.search, 1)
-                return [self._what_if(translator, work) for work in works]
-            case "explain":
-                translator = self._with(key.search, 1)
-                return [self._explain(translator, work) for work in works]
-        raise ValueError(key.kind)
-
-    def _translate(self, key: Key, works: Sequence[Work]) -> list[Json]:
-        penalties = [work.penalties for work in works if work.penalties is not None]
-        # The search needs weights if one of its rows does.
-        search = key.search._replace(coverage_penalty=max((each.coverage for each in penalties), default=0.0))
-        search = search if penalties else key.search
-        translator = self._with(search, key.nbest, key.weights)
+        if not isinstance(key, Key):
+            return [key()]
+        translator = self._with(*key[:2])
         if key.alone:
-            return [self._alone(translator, work) for work in works]
+            return [translate(translator, request, self._style(translator, include), include, told)
+                    for request, include, told in works]  # fmt: skip
         ranked = translator.translate_chunk([work.request for work in works])
-        for work, hypotheses in zip(works, ranked, strict=True):
-            if hypotheses[0].weights is not None:
-                check_pins(work.pins, hypotheses[0])
-        return [
-            documented(
-                translator,
-                hypotheses,
-                self._style(translator, work),
-                work.include,
-                forced=forced_characters(translator, work.prefix),
-            )
-            for work, hypotheses in zip(works, ranked, strict=True)
-        ]
+        documents = []
+        for (request, include, _), hypotheses in zip(works, ranked, strict=True):
+            if request.pins:
+                check_pins(request.pins, hypotheses[0])
+            style, forced = self._style(translator, include), forced_characters(translator, request.prefix)
+            documents.append(documented(translator, hypotheses, style, include, forced=forced))
+        return documents
 
-    def _alone(self, translator: Translator, work: Work) -> Json:
-        request = work.request._replace(penalties=None)
-        return translate(translator, request, self._style(translator, work), work.include, work.told)
+    def score(self, text: str, target: str, context: Sequence[str], include: Set[Detail]) -> Json:
+        """The document of a translation that is given, in the form of an answer with translations."""
+        translator, style = self.for_one(self.defaults, include)
+        (forced,) = translator.force([text], [target], [context])
+        style = replace(style, search=None)
+        document = documented(translator, [forced], style, include | {"alternatives"}, forced=len(target))
+        return {"search": None, "translations": [document]}
 
-    def _score(self, key: Key, works: Sequence[Work]) -> list[Json]:
-        translator = self._with(key.search, 1)
-        targets = [work.target or "" for work in works]
-        forced = translator.force([work.text for work in works], targets, [work.context for work in works])
-        return [
-            documented(
-                translator,
-                [translation],
-                replace(self._style(translator, work), search=None),
-                work.include | {"alternatives"},
-                forced=len(target),
-            )
-            for translation, work, target in zip(forced, works, targets, strict=True)
-        ]
+    def for_one(self, settings: SearchSettings, include: Set[Detail] = frozenset()) -> tuple[Translator, Style]:
+        """A translator of one hypothesis with a search, and how its documents are written."""
+        translator = self._with(settings._replace(nbest=1))
+        return translator, self._style(translator, include)
 
-    def _what_if(self, translator: Translator, work: Work) -> Json:
-        style = self._style(translator, work)
-        return what_if(translator, work.text, work.edits, style, work.include, work.sweep, work.context, work.prefix)
+    def _style(self, translator: Translator, include: Set[Detail]) -> Style:
+        return replace(self.style, aligned="alignment" in include, search=described_search(translator))
 
-    def _explain(self, translator: Translator, work: Work) -> Json:
-        style = self._style(translator, work)
-        return explain(translator, work.text, work.target, style, work.methods, work.context, work.word)
-
-    def _style(self, translator: Translator, work: Work) -> Style:
-        search = {**described_search(translator), "nbest": work.nbest}
-        if work.penalties is not None:
-            search |= {"length_penalty": work.penalties.length, "coverage_penalty": work.penalties.coverage}
-        return replace(self.style, aligned="alignment" in work.include, search=search)
-
-    def _with(self, settings: SearchSettings, nbest: int, weights: bool = True) -> Translator:
+    def _with(self, settings: SearchSettings, weights: bool = True) -> Translator:
         """The translator with another search; the models are shared."""
-        return replace(self.translator, search=settings.build(nbest), weights=weights)
-
-
-def _defaults(search: Search) -> SearchSettings:
-    """The settings of a run's search; a sampling search is served as greedy search, whose answers are repeatable."""
-    if isinstance(search, BeamSearch):
-        return SearchSettings(search.beam_size, search.length_penalty, search.coverage_penalty)
-    return SearchSettings(1, 1.0, 0.0)
+        return replace(self.translator, search=settings.build(), weights=weights)

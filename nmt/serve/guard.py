@@ -1,8 +1,7 @@
 """The wall around the application: hosts, origins, sizes, and headers of every answer."""
 
 import ipaddress
-import time
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
@@ -20,9 +19,8 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
 }
-
-
 #: Of extensions that a user has installed in the browser: no page can send such an origin.
 EXTENSIONS = ("moz-extension", "chrome-extension", "safari-web-extension")
 #: Bodies of the largest size that may be in memory at a time.
@@ -41,18 +39,11 @@ class Guard:
     The application sees a request when all of it is here.
     """
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        hosts: Collection[str],
-        most_bytes: int,
-        observe: Callable[[Scope, int, float], None],
-        host: str = "localhost",
-    ) -> None:
+    def __init__(self, app: ASGIApp, hosts: Collection[str], most_bytes: int, host: str = "localhost") -> None:
         """`hosts` are names by which clients call the server beside localhost and `host`, where it listens; "*" stands
-        for all. `observe` sees each answer.
+        for all.
         """
-        self.app, self.most_bytes, self.observe = app, most_bytes, observe
+        self.app, self.most_bytes = app, most_bytes
         self.named = {_name(each.rpartition("//")[2].strip("/")) for each in hosts}
         self.hosts = self.named | {"localhost", _name(host)}
         self.held = 0  # bytes of bodies in memory
@@ -61,20 +52,16 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        began = time.monotonic()
-        state = {"status": 0}
+        answers, body = False, bytearray()
+        bodies = iter([body])  # for the application, which then waits for its client to leave
 
         async def sending(message: Message) -> None:
+            nonlocal answers
             if message["type"] == "http.response.start":
-                state["status"] = message["status"]
-                headers = MutableHeaders(scope=message)
+                answers, headers = True, MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
                     headers.setdefault(name, value)
-                headers.setdefault("Cache-Control", "no-store")
             await send(message)
-
-        body = bytearray()
-        bodies = iter([body])  # for the application, which then waits for its client to leave
 
         async def receiving() -> Message:
             for whole in bodies:
@@ -82,38 +69,37 @@ class Guard:
             return await receive()
 
         try:
-            try:
-                self._check(scope)
-                # Clients join an address with a final slash and a path with a first one; proxies do, too.
-                method = "GET" if scope["method"] == "HEAD" else scope["method"]  # the body of HEAD is not sent
-                scope = {**scope, "path": "/" + scope["path"].strip("/"), "method": method}
-                await self._read(receive, body)
-                await self.app(scope, receiving, sending)
-            except ProblemError as problem:
-                if state["status"]:
-                    raise
-                await problem.response()(scope, receive, sending)
+            self._check(scope)
+            # Clients join an address with a final slash and a path with a first one; proxies do, too.
+            method = "GET" if scope["method"] == "HEAD" else scope["method"]  # the body of HEAD is not sent
+            scope = {**scope, "path": "/" + scope["path"].strip("/"), "method": method}
+            await self._read(receive, body)
+            await self.app(scope, receiving, sending)
+        except ProblemError as problem:
+            if answers:
+                raise
+            await problem.response()(scope, receive, sending)
         except ClientDisconnect:  # nobody is there to be answered
             pass
         finally:
             self.held -= len(body)
-            self.observe(scope, state["status"], time.monotonic() - began)
 
     def _check(self, scope: Scope) -> None:
         """ProblemError for headers that are not those of an own page, of a program, or of a body that is welcome."""
         headers = Headers(scope=scope)
         host = headers.get("host", "")
         # Browsers always name the host. Health checks in HTTP/1.0 do not.
-        if host and not self._known(host):
+        if host and not self._is_known(_name(host)):
             cure = f"Open the server by its address, or start it with hosts=[{_name(host)}]."
             raise ProblemError(421, "This host name is not known here.", cure=cure)
         origin = headers.get("origin", "").lower()
         scheme, _, place = origin.partition("://")
-        is_trusted = scheme in EXTENSIONS or (scheme in ("http", "https") and _name(place) in self.named)
-        is_own = not origin or (scheme in ("http", "https") and place == host.lower())
+        is_page = scheme in ("http", "https")
+        is_trusted = scheme in EXTENSIONS or (is_page and _name(place) in self.named)
+        is_own = not origin or (is_page and place == host.lower())
         if not is_trusted and (not is_own or _is_foreign(scope["method"], headers)):
             cure = "Use the page of this server, or call it from a program."
-            if scheme in ("http", "https"):
+            if is_page:
                 cure += f" If {_name(place)} is a proxy in front of this server, start it with hosts=[{_name(place)}]."
             raise ProblemError(403, "Web pages of other sites may not use this server.", cure=cure)
         length = headers.get("content-length", "0")
@@ -122,8 +108,8 @@ class Guard:
 
     async def _read(self, receive: Receive, body: bytearray) -> None:
         """Receive all of a body (ProblemError if it is too large, ClientDisconnect if the client leaves)."""
-        more = True
-        while more:
+        message: Message = {"more_body": True}
+        while message.get("more_body", False):
             message = await receive()
             if message["type"] == "http.disconnect":
                 raise ClientDisconnect
@@ -134,21 +120,16 @@ class Guard:
                 raise self._too_large()
             if self.held > BODIES * self.most_bytes:
                 raise ProblemError(503, "Too many requests arrive.", retry_after=5, cure="Try again later.")
-            more = message.get("more_body", False)
 
     def _too_large(self) -> ProblemError:
         limit = self.most_bytes
         return ProblemError(413, "The request is too large.", limit=limit, cure=f"Send at most {limit:,} bytes.")
 
-    def _known(self, host: str) -> bool:
-        name = _name(host)
-        if "*" in self.hosts or name in self.hosts:
-            return True
+    def _is_known(self, name: str) -> bool:
         try:
-            ipaddress.ip_address(name)
+            return "*" in self.hosts or name in self.hosts or ipaddress.ip_address(name) is not None
         except ValueError:
             return False
-        return True
 
 
 def _is_foreign(method: str, headers: Headers) -> bool:

@@ -1,4 +1,4 @@
-"""The part of LibreTranslate's interface that its clients use: translate, languages, detect, frontend settings.
+"""The part of LibreTranslate's interface that its clients use: translate, languages, detect.
 
 Clients send JSON or forms, texts of several sentences and lines, and HTML. Sentences are translated one by one. A model
 with context sees those before each one in the same text.
@@ -20,13 +20,8 @@ from nmt.serve.problems import ProblemError, of_pydantic
 from nmt.serve.schemas import LibreBody, SearchBody, TranslateBody
 from nmt.text.scripts import script_of
 
-Scored = tuple[str, float]
-#: The most alternatives, which are the rest of an n-best list.
-MOST_ALTERNATIVES = 10
 #: Characters of a request that tell its script.
 _SAMPLE = 10_000
-#: What LibreTranslate has and a server of models has not.
-_MISSING = {"/suggest": "Suggestions are not collected here.", "/translate_file": "Files are not translated here."}
 
 
 def add_libre(app: FastAPI, pool: ModelPool, lines_only: bool = False) -> None:
@@ -35,8 +30,7 @@ def add_libre(app: FastAPI, pool: ModelPool, lines_only: bool = False) -> None:
     @app.post("/translate", summary="LibreTranslate: translate")
     async def translate(request: Request) -> JSONResponse:
         body = await _body(request, pool)
-        single, markup = isinstance(body.q, str), body.format == "html"
-        texts = [body.q] if isinstance(body.q, str) else body.q
+        texts, markup = [body.q] if isinstance(body.q, str) else body.q, body.format == "html"
         detected = _detected(pool, body, body.target)[0] if body.source.lower() == "auto" else None
         model = _model_for(pool, body.source if detected is None else detected["language"], body.target)
         try:
@@ -45,15 +39,11 @@ def add_libre(app: FastAPI, pool: ModelPool, lines_only: bool = False) -> None:
             )
         except ValueError as error:
             raise ProblemError(400, "q: a character reference is too long.", field="q", cure="Send text.") from error
-        nbest = 1 + min(max(body.alternatives, 0), MOST_ALTERNATIVES, pool.caps.beam - 1)
-        of_sentences = iter(await _translations(request, pool, model, passages, nbest))
-        results = [_ranked(each, of_sentences, nbest, markup) for each in passages]
-        answer: dict[str, Any] = {"translatedText": results[0][0] if single else [ranked[0] for ranked in results]}
-        if body.alternatives > 0:
-            answer["alternatives"] = results[0][1:] if single else [ranked[1:] for ranked in results]
+        sentences = await _translations(request, pool, model, passages)
+        answer: dict[str, Any] = {"translatedText": [join_passages(each, sentences, markup) for each in passages]}
         if detected is not None:
-            answer["detectedLanguage"] = detected if single else [detected] * len(texts)
-        return JSONResponse(answer)
+            answer["detectedLanguage"] = [detected] * len(texts)
+        return JSONResponse({key: values[0] for key, values in answer.items()} if isinstance(body.q, str) else answer)
 
     @app.get("/languages", summary="LibreTranslate: languages")
     async def languages() -> JSONResponse:
@@ -65,21 +55,11 @@ def add_libre(app: FastAPI, pool: ModelPool, lines_only: bool = False) -> None:
     async def detect(request: Request) -> JSONResponse:
         return JSONResponse(_detected(pool, await _body(request, pool)))
 
-    @app.get("/frontend/settings", summary="LibreTranslate: settings")
-    async def settings() -> JSONResponse:
-        return JSONResponse(_settings(_languages(pool)))
-
-    async def missing(request: Request) -> JSONResponse:
-        raise ProblemError(403, _MISSING[request.scope["route"].path], cure="Send texts to /translate.")
-
-    for path in _MISSING:
-        app.add_api_route(path, missing, methods=["POST"], include_in_schema=False)
-
 
 async def _translations(
-    request: Request, pool: ModelPool, model: Served, texts: Sequence[Sequence[Passage]], nbest: int
-) -> list[list[Scored]]:
-    """The n-best list of each sentence of some texts (ProblemError)."""
+    request: Request, pool: ModelPool, model: Served, texts: Sequence[Sequence[Passage]]
+) -> Iterator[str]:
+    """The translation of each sentence of some texts (ProblemError)."""
     follows: Literal["blank", "none"] = "blank" if model.engine.translator.context_sentences else "none"
     # An empty line ends a document, so that no text is context of another one.
     lines = [
@@ -88,7 +68,7 @@ async def _translations(
         for passage in [*text, Passage("", ends_document=True)]
         if passage.translated or (passage.ends_document and follows == "blank")
     ]
-    search = SearchBody(nbest=nbest)
+    search = SearchBody(nbest=1)
     asked = TranslateBody(model=model.id, text=lines, search=search, documents=follows, include=[])
     try:
         model, rows, _ = await pool.off_loop(pool.translations, asked)
@@ -97,26 +77,7 @@ async def _translations(
         detail = re.sub(r"text \d+ has", "a sentence has", problem.detail.replace("text:", "q:", 1))
         raise ProblemError(problem.status, detail, **more) from problem
     documents, _ = await pool.ask(request, model, rows)
-    return [
-        [(each["text"].strip(), each["score"]) for each in document["hypotheses"]]
-        for line, document in zip(lines, documents)
-        if line
-    ]
-
-
-def _ranked(passages: Sequence[Passage], of_sentences: Iterator[list[Scored]], count: int, markup: bool) -> list[str]:
-    """The best text and others that differ from it in one sentence each, those that lose least first; all different."""
-    lists = [next(of_sentences) for passage in passages if passage.translated]
-    best = [each[0][0] for each in lists]
-    swaps = {(at, text): each[0][1] - score for at, each in enumerate(lists) for text, score in reversed(each[1:])}
-    texts = {join_passages(passages, iter(best), markup): None}
-    for at, text in sorted(swaps, key=swaps.__getitem__):
-        if len(texts) == count:
-            break
-        if text == best[at]:
-            continue
-        texts[join_passages(passages, iter([*best[:at], text, *best[at + 1 :]]), markup)] = None
-    return list(texts)
+    return (each["hypotheses"][0]["text"].strip() for line, each in zip(lines, documents, strict=True) if line)
 
 
 async def _body(request: Request, pool: ModelPool) -> LibreBody:
@@ -125,27 +86,9 @@ async def _body(request: Request, pool: ModelPool) -> LibreBody:
     try:
         return LibreBody.model_validate(fields)
     except ValidationError as error:
-        first = error.errors()[0]
-        if first["loc"][:1] == ("q",) and "q" in fields:
-            raise ProblemError(400, "q: must be a text, or a list of texts.", field="q", cure="Give q.") from error
-        raise of_pydantic(first, status=400) from error
+        raise of_pydantic(error.errors(), status=400) from error
     except ProblemError as problem:
         raise ProblemError(400, str(problem.detail), **problem.more) from problem
-
-
-def _settings(languages: list[dict[str, Any]]) -> dict[str, Any]:
-    """What LibreTranslate's page is told; the first source language is chosen."""
-    chosen = {language["code"]: {"code": language["code"], "name": language["name"]} for language in languages}
-    return {
-        "apiKeys": False,
-        "keyRequired": False,
-        "charLimit": -1,
-        "frontendTimeout": 500,
-        "suggestions": False,
-        "supportedFilesFormat": [],
-        "filesTranslation": False,
-        "language": {"source": chosen[languages[0]["code"]], "target": chosen[languages[0]["targets"][0]]},
-    }
 
 
 def _codes(model: Served) -> tuple[str, str]:

@@ -2,23 +2,25 @@
 
 import asyncio
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from starlette.requests import Request
+from starlette.requests import Request as HttpRequest
 
 from nmt.data.document_lines import Follower
-from nmt.inspection.whatif import Edits
+from nmt.inspection.details import Detail
+from nmt.inspection.explanation import explain
+from nmt.inspection.whatif import Edits, what_if
 from nmt.runs.run import Run
-from nmt.search import Penalties
 from nmt.serve.answers import Answers
 from nmt.serve.engine import Engine, Key, SearchSettings, Work
 from nmt.serve.problems import ProblemError, invalid, too_long
 from nmt.serve.rows import Row, Worker
-from nmt.serve.schemas import ExplainBody, PinBody, ScoreBody, SearchBody, TranslateBody, WhatIfBody
+from nmt.serve.schemas import ExplainBody, ModelBody, PinBody, ScoreBody, SearchBody, TranslateBody, WhatIfBody
 from nmt.text.canonical import shows_nothing
+from nmt.translation.request import Request
 
 Answer = TypeVar("Answer")
 
@@ -56,6 +58,11 @@ class Served:
         """The model in answers."""
         return {"id": self.id, "fingerprint": self.description["fingerprint"]}
 
+    @property
+    def longest(self) -> int:
+        """The most pieces of a text that the model reads as a whole."""
+        return self.engine.translator.max_source_length
+
 
 class ModelPool:
     """All models, and what requests ask of them."""
@@ -72,7 +79,7 @@ class ModelPool:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, functools.partial(function, *arguments, **named))
 
-    async def ask(self, request: Request, model: Served, rows: Sequence[Row]) -> tuple[list[Any], dict[str, Any]]:
+    async def ask(self, request: HttpRequest, model: Served, rows: Sequence[Row]) -> tuple[list[Any], dict[str, Any]]:
         """The results of rows and their `timing` (ProblemError if a row fails, time is up or the client leaves)."""
         return await Answers(rows, model.worker.queue, self.caps.seconds).unless_gone(request)
 
@@ -98,123 +105,111 @@ class ModelPool:
         prefixes = [body.prefix] * len(texts) if isinstance(body.prefix, str) else body.prefix
         if len(prefixes) != len(texts):
             raise invalid("prefix", f"{len(prefixes)} prefixes for {len(texts)} texts.", cure="Give one for each text.")
-        most = self.caps.pieces
-        if any(len(prefix) > most for prefix in prefixes):
-            raise too_long("prefix", f"a prefix has more than {most:,} characters.", most, "Give a shorter prefix.")
-        include = frozenset(body.include)
-        settings, nbest = self._search(model.engine, body.search)
-        pins = _pins(body.pins)
-        lone = "beam" in include or (live and len(texts) == 1)
-        # What only the weights can tell is left out of the batch if nobody wants it.
-        weights = bool(include)
-        # A greedy search has no penalties, and a recorded beam has a batch of its own.
-        own = settings.beam_size > 1 and not lone
-        penalties = Penalties(settings.length_penalty, settings.coverage_penalty) if own else None
-        shared = settings._replace(length_penalty=0.0, coverage_penalty=0.0) if own else settings
-        key = Key("translate", shared, weights, lone, nbest)
+        self._check_prefixes("prefix", *prefixes)
+        pins, include, settings = _pins(body.pins), frozenset(body.include), self._search(model.engine, body.search)
         if pins and not model.description["attends"]:
             raise invalid("pins", "this model has no attention.", cure="Leave pins out, or name another model.")
+        alone, most = "beam" in include or (live and len(texts) == 1), body.search.max_length
+        key = Key(settings, bool(include or pins), alone)
         works = [
-            Work(text, include, nbest, prefix, pins, body.search.max_length, context=context, penalties=penalties)
+            Work(Request(text, prefix, context, pins, most), include)
             for text, prefix, context in zip(texts, prefixes, self._contexts(model, body, texts), strict=True)
         ]
-        rows = self._rows(model, key, works)
-        self._check_answer(model, rows)
-        return model, rows, model.engine.described(settings, nbest)
+        sizes = self._sizes(model, [work.request for work in works])
+        lengths = [model.engine.most_pieces(size, prefix, most) for size, prefix in zip(sizes, prefixes, strict=True)]
+        _check_steps(pins, lengths)
+        self._check_numbers(model, zip(sizes, lengths, strict=True), include, settings.nbest)
+        rows = [Row(key, work, size) for work, size in zip(works, sizes, strict=True)]
+        return model, rows, model.engine.described(settings)
 
-    def scores(self, body: ScoreBody) -> tuple[Served, list[Row]]:
+    def scores(self, body: ScoreBody) -> tuple[Served, Row]:
         """The model and the row of a request."""
-        model = self.model(body.model)
+        model, include = self.model(body.model), frozenset(body.include) - {"beam"}
+        for field, text in (("text", body.text), ("target", body.target)):
+            if shows_nothing(text):
+                raise invalid(field, "is blank.", cure="Give a line with words.")
         (context,) = self._contexts(model, body, [body.text])
-        work = Work(body.text, frozenset(body.include) - {"beam"}, target=body.target, context=context)
-        if shows_nothing(body.text) or shows_nothing(body.target):
-            raise invalid("text" if shows_nothing(body.text) else "target", "is blank.", cure="Give a line with words.")
-        (size,) = self._check(model, "target", [body.target], target=True)
-        rows = self._rows(model, Key("score", model.engine.defaults), [work])
-        if rows[0].pieces * size > self.caps.places:
-            detail = f"{rows[0].pieces:,} pieces for {size:,} of the target."
+        (length,) = self._pieces(model, "target", [body.target], target=True)
+        (size,) = self._sizes(model, [Request(body.text, context=context)])
+        if size * length > self.caps.places:
+            detail = f"{size:,} pieces for {length:,} of the target."
             raise too_long("text", detail, self.caps.places, "Split both into sentences.")
-        self._check_answer(model, rows, size)
-        return model, rows
+        self._check_numbers(model, [(size, length)], include)
+        return model, Row(functools.partial(model.engine.score, body.text, body.target, context, include), None, size)
 
-    def what_ifs(self, body: WhatIfBody) -> tuple[Served, list[Row]]:
+    def what_ifs(self, body: WhatIfBody) -> tuple[Served, Row]:
         """The model and the row of a request."""
-        model = self.model(body.model)
-        settings, _ = self._search(model.engine, body.search)
-        changed = body.edits.context
-        edits = Edits(body.edits.text, body.edits.prefix, _pins(body.edits.pins), changed)
+        model, include = self.model(body.model), frozenset(body.include) - {"beam"}
+        edits = Edits(body.edits.text, body.edits.prefix, _pins(body.edits.pins), body.edits.context)
         (context,) = self._contexts(model, body, [body.text])
-        self._check_context(model, "edits.context", changed or [])
-        most = model.engine.translator.max_source_length
-        sizes = self._check(model, "edits.text", [body.edits.text or ""], most)
-        for field, prefix in (("prefix", body.prefix), ("edits.prefix", edits.prefix)):
-            if len(prefix) > self.caps.pieces:
-                raise too_long(field, "is too long.", self.caps.pieces, "Give a shorter prefix.")
-        include = frozenset(body.include) - {"beam"}
-        work = Work(body.text, include, prefix=body.prefix, edits=edits, sweep=body.sweep, context=context)
-        rows = self._rows(model, Key("whatif", settings), [work], most)
-        # Two documents; the larger one is counted twice.
-        self._check_answer(model, [replace(rows[0], pieces=max(rows[0].pieces, *sizes))] * 2)
-        return model, rows
+        self._check_context(model, "edits.context", body.edits.context or [])
+        self._check_prefixes("prefix", body.prefix)
+        self._check_prefixes("edits.prefix", edits.prefix)
+        sizes = self._pieces(model, "edits.text", [edits.text or ""], model.longest)
+        sizes += self._sizes(model, [Request(body.text, context=context)], model.longest)
+        length = model.engine.most_pieces(max(sizes), body.prefix)
+        _check_steps(edits.pins, [length])
+        self._check_numbers(model, [(max(sizes), length)] * 2, include)  # two documents, as the larger one
+        translator, style = model.engine.for_one(self._search(model.engine, body.search), include)
+        more = include, body.sweep, context, body.prefix
+        return model, Row(functools.partial(what_if, translator, body.text, edits, style, *more), None, sizes[-1])
 
-    def explanations(self, body: ExplainBody) -> tuple[Served, list[Row]]:
-        """The model and the row of a request."""
-        model = self.model(body.model)
-        # Two sentences that the model reads as a whole: every measure looks at each piece of one for each of the other.
-        most = model.engine.translator.max_source_length
-        self._check(model, "target", [body.target or ""], most, target=True)
+    def explanations(self, body: ExplainBody) -> tuple[Served, Row]:
+        """The model and the row of a request: every measure looks at each source piece for each target piece."""
+        model, methods = self.model(body.model), tuple(dict.fromkeys(body.methods))
+        self._pieces(model, "target", [body.target or ""], model.longest, target=True)
         (context,) = self._contexts(model, body, [body.text])
-        methods = tuple(dict.fromkeys(body.methods))
-        work = Work(body.text, target=body.target, methods=methods, word=body.word, context=context)
-        return model, self._rows(model, Key("explain", model.engine.defaults), [work], most)
+        (size,) = self._sizes(model, [Request(body.text, context=context)], model.longest)
+        translator, style = model.engine.for_one(model.engine.defaults)
+        more = methods, context, body.word
+        return model, Row(functools.partial(explain, translator, body.text, body.target, style, *more), None, size)
 
-    def _contexts(
-        self, model: Served, body: TranslateBody | ScoreBody | WhatIfBody | ExplainBody, texts: Sequence[str]
-    ) -> list[tuple[str, ...]]:
+    def _contexts(self, model: Served, body: ModelBody, texts: Sequence[str]) -> list[tuple[str, ...]]:
         """The sentences before each text that the model sees, the nearest one last.
 
         Raises:
             ProblemError: the model sees none, or it is not clear which text they belong to.
         """
-        sentences = model.engine.translator.context_sentences
         documents = body.documents if isinstance(body, TranslateBody) else "none"
         self._check_context(model, "documents", documents != "none")
         if body.context and documents == "none" and len(texts) != 1:
             raise invalid("context", f"there are {len(texts)} texts.", cure="Give documents=one, or one text.")
         self._check_context(model, "context", body.context)
-        asked = bool(body.context) or documents != "none"
-        follower = Follower(sentences, "one" if documents == "none" else documents)
+        if not body.context and documents == "none":
+            return [()] * len(texts)
+        follower = Follower(model.engine.translator.context_sentences, "one" if documents == "none" else documents)
         follower.take(body.context)
-        return [tuple(context) for context in follower.take(texts)] if asked else [()] * len(texts)
+        return [tuple(context) for context in follower.take(texts)]
 
     def _check_context(self, model: Served, field: str, given: Sequence[str] | bool) -> None:
         """Refuse context for a model that sees none, and sentences that are too long or have several lines."""
         if given and not model.engine.translator.context_sentences:
             raise invalid(field, "this model sees single sentences.", cure=f"Leave {field} out, or name another model.")
         if not isinstance(given, bool):
-            self._check(model, field, given)
+            self._pieces(model, field, given)
 
-    def _search(self, engine: Engine, body: SearchBody) -> tuple[SearchSettings, int]:
+    def _check_prefixes(self, field: str, *prefixes: str) -> None:
+        most = self.caps.pieces
+        if any(len(prefix) > most for prefix in prefixes):
+            raise too_long(field, f"a prefix has more than {most:,} characters.", most, "Give a shorter prefix.")
+
+    def _search(self, engine: Engine, body: SearchBody) -> SearchSettings:
+        """The settings of the run with the changes of a request; a list of N hypotheses needs a beam of N."""
+        given = {name: value for name in SearchSettings._fields if (value := getattr(body, name)) is not None}
+        most = self.caps.beam
         for name in ("beam_size", "nbest"):
-            value = getattr(body, name)
-            if value is not None and value > self.caps.beam:
-                most = self.caps.beam
-                raise invalid(f"search.{name}", f"is {value}.", limit=most, cure=f"Give at most {most}.")
-        fields = {name: getattr(body, name) for name in SearchSettings._fields}
-        given = {name: value for name, value in fields.items() if value is not None}
+            if given.get(name, 0) > most:
+                raise invalid(f"search.{name}", f"is {given[name]}.", limit=most, cure=f"Give at most {most}.")
         settings = engine.defaults._replace(**given)
-        nbest = engine.nbest if body.nbest is None else body.nbest
-        if nbest > settings.beam_size:
-            if body.nbest is not None and body.beam_size is not None:
-                cure = f"Give search.beam_size={nbest}."
-                raise invalid("search.nbest", f"must be at most beam_size={settings.beam_size}.", cure=cure)
-            if body.nbest is None:
-                nbest = settings.beam_size
-            else:
-                settings = settings._replace(beam_size=nbest)
-        return settings, nbest
+        size, nbest = settings.beam_size, settings.nbest
+        if nbest > size and {"nbest", "beam_size"} <= given.keys():
+            cure = f"Give search.beam_size={nbest}."
+            raise invalid("search.nbest", f"must be at most beam_size={size}.", cure=cure)
+        return settings._replace(
+            **{"nbest": min(nbest, size)} if "beam_size" in given else {"beam_size": max(nbest, size)}
+        )
 
-    def _check(
+    def _pieces(
         self, model: Served, field: str, texts: Sequence[str], most: int | None = None, *, target: bool = False
     ) -> list[int]:
         """The number of pieces of each text (ProblemError if one has more than `most` or several lines)."""
@@ -231,31 +226,30 @@ class ModelPool:
             raise too_long(field, detail, most, "Split it into sentences.")
         return sizes
 
-    def _check_answer(self, model: Served, rows: Sequence[Row], target: int | None = None) -> None:
-        """ProblemError if the answer might be too large, or pins are beyond any translation (of `target` pieces)."""
-        numbers, engine = 0, model.engine
-        for row in rows:
-            work: Work = row.work
-            steps = engine.most_pieces(row.pieces, work.prefix, work.max_length) if target is None else target
-            numbers += engine.numbers(row.pieces, steps, work.nbest, work.include)
-            if max((*work.pins, *work.edits.pins), default=-1) >= steps:
-                raise invalid("pins", "a step does not exist.", limit=steps - 1, cure=f"Give 0 to {steps - 1}.")
-            if (most := max(map(max, work.pins.values()), default=-1)) >= row.pieces:
-                cure = f"Give 0 to {row.pieces - 1}."
-                raise invalid("pins", f"there is no source piece {most}.", limit=row.pieces - 1, cure=cure)
+    def _sizes(self, model: Served, requests: Sequence[Request], most: int | None = None) -> list[int]:
+        """The number of pieces of each text and of the sentences before it."""
+        sizes = self._pieces(model, "text", [request.text for request in requests], most)
+        before = list({sentence: None for request in requests for sentence in request.context})
+        pieces = dict(zip(before, model.engine.pieces(before), strict=True))
+        return [
+            size + sum(pieces[sentence] for sentence in request.context)
+            for size, request in zip(sizes, requests, strict=True)
+        ]
+
+    def _check_numbers(
+        self, model: Served, sizes: Iterable[tuple[int, int]], include: Set[Detail], nbest: int = 1
+    ) -> None:
+        """ProblemError if the answer might be too large, for documents of so many source and target pieces."""
+        numbers = sum(model.engine.numbers(source, target, nbest, include) for source, target in sizes)
         if numbers > self.caps.numbers:
             detail = f"its details might be {numbers:,} numbers."
             raise too_long("include", detail, self.caps.numbers, "Ask for fewer details, hypotheses or texts.")
 
-    def _rows(self, model: Served, key: Key, works: Sequence[Work], most: int | None = None) -> list[Row]:
-        sizes = self._check(model, "text", [work.text for work in works], most)
-        pieces: dict[str, int] = {}
-        for work in works:
-            pieces.update(zip(work.context, model.engine.pieces(work.context), strict=True))
-        return [
-            Row(key, work, size + sum(pieces[sentence] for sentence in work.context))
-            for work, size in zip(works, sizes, strict=True)
-        ]
+
+def _check_steps(pins: Mapping[int, Sequence[int]], lengths: Sequence[int]) -> None:
+    """ProblemError for pins of a step that no translation of at most so many pieces has."""
+    if lengths and max(pins, default=-1) >= (steps := min(lengths)):
+        raise invalid("pins", "a step does not exist.", limit=steps - 1, cure=f"Give 0 to {steps - 1}.")
 
 
 def _pins(pins: Sequence[PinBody]) -> dict[int, list[int]]:

@@ -1,7 +1,8 @@
 """Errors as RFC 9457 problem documents: what is wrong, which field, the limit, the cure."""
 
+import http
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fastapi.exceptions import RequestValidationError
@@ -9,19 +10,6 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
 from nmt.system.errors import UserError
-
-TITLES = {
-    400: "Bad request",
-    403: "Forbidden",
-    404: "Not found",
-    405: "Method not allowed",
-    413: "Too long",
-    421: "Unknown host",
-    422: "Invalid value",
-    500: "Internal error",
-    503: "Busy",
-    504: "Too slow",
-}
 
 
 class ProblemError(HTTPException):
@@ -41,14 +29,9 @@ class ProblemError(HTTPException):
     @property
     def document(self) -> dict[str, Any]:
         """The problem document. `error` is what LibreTranslate's clients read."""
-        return {
-            "type": "about:blank",
-            "title": TITLES.get(self.status, "Error"),
-            "status": self.status,
-            "detail": self.detail,
-            "error": self.detail,
-            **self.more,
-        }
+        title = "Client left" if self.status == 499 else http.HTTPStatus(self.status).phrase
+        texts = {"title": title, "status": self.status, "detail": self.detail, "error": self.detail}
+        return {"type": "about:blank", **texts, **self.more}
 
     def response(self) -> JSONResponse:
         """The answer to the request."""
@@ -80,7 +63,7 @@ def problem_of(error: Exception) -> ProblemError:
     if isinstance(error, ProblemError):
         return error
     if isinstance(error, RequestValidationError):
-        return of_pydantic(error.errors()[0])
+        return of_pydantic(error.errors())
     if isinstance(error, HTTPException):
         cure = "GET /docs lists the routes." if error.status_code in (404, 405) else "Send JSON."
         return ProblemError(error.status_code, f"{error.detail}.", cure=cure)
@@ -99,16 +82,17 @@ _CURES = {
 }
 
 
-def of_pydantic(error: Mapping[str, Any], status: int = 422) -> ProblemError:
-    """The problem of one of pydantic's errors."""
-    # Alternatives of a type stand at the end of the place, as "str" or "list[str]".
-    places = [str(part) for part in error["loc"] if part not in ("body", "int", "str", "list[str]")]
-    field = ".".join(places) or "body"
+def of_pydantic(errors: Sequence[Mapping[str, Any]], status: int = 422) -> ProblemError:
+    """The problem of the first of pydantic's errors, or of one that says more about the place."""
+    error = max(errors, key=lambda each: len(each["loc"]))
     if error["type"] == "json_invalid":
         return ProblemError(400, "The body is not JSON.", cure="Send JSON as application/json.")
+    # Alternatives of a type stand in the place, as "int" or "list[constrained-str]".
+    field = ".".join(str(part) for part in error["loc"] if not re.fullmatch(r"body|int|.*constrained-str.*", str(part)))
     figures = error.get("ctx", {})
     name, cure = _CURES.get(error["type"], (None, "Give a value of the type that /docs names."))
     limit = {} if name is None else {"limit": figures[name]}
     # The library's message names the rule; the value, which may be text, stays out.
+    field = field or "body"
     cure = cure.format(field=field, **figures)
     return ProblemError(status, f"{field}: {error['msg']}.", field=field, **limit, cure=cure)

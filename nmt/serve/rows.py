@@ -8,8 +8,8 @@ import math
 import sys
 import threading
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Hashable, Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -23,7 +23,7 @@ FIRST_SPEED = 500.0
 #: Seconds without a row, after which the memory of the last ones is given back.
 IDLE = 0.5
 #: Computes the results of rows with one key.
-Compute = Callable[[Hashable, Sequence[Any]], Sequence[Any]]
+Compute = Callable[[Any, Sequence[Any]], Sequence[Any]]
 
 
 @dataclass(eq=False)
@@ -39,7 +39,7 @@ class Row:
         left: whether its client has left.
     """
 
-    key: Hashable
+    key: Any
     work: Any
     pieces: int
     result: "Future[Any]" = field(default_factory=Future)
@@ -70,12 +70,8 @@ class RowQueue:
     """
 
     def __init__(self, most_pieces: int, batch_rows: int, batch_pieces: int) -> None:
-        """Make an empty queue.
-
-        Args:
-            most_pieces: that may wait in total.
-            batch_rows: the most rows of a batch.
-            batch_pieces: the most rows times pieces of the longest row of a batch; a single row may have more.
+        """`most_pieces` may wait. A batch has at most `batch_rows`, and `batch_pieces` in rows times the longest row;
+        a single row may have more.
         """
         self.most_pieces, self.batch_rows, self.batch_pieces = most_pieces, batch_rows, batch_pieces
         self.pieces, self.speed, self.closed = 0, FIRST_SPEED, False
@@ -169,27 +165,20 @@ class Worker:
     """The thread that computes for one model: batches from the queue, results to those who wait.
 
     If a batch fails, its rows are computed one by one. A computation whose clients have left stops between two steps.
-
-    Attributes:
-        counts: `rows`, `batches`, `seconds`, rows that were `retried`, `stopped` or `failed`.
     """
 
     def __init__(self, queue: RowQueue, compute: Compute, name: str) -> None:
         self.queue, self.compute = queue, compute
-        self.counts: Counter[str] = Counter()
         self._busy_since: float | None = None
         self._batch: list[Row] = []
         self._thread = threading.Thread(target=self._run, name=f"nmt {name}", daemon=True)
-
-    def start(self) -> None:
-        """Start the thread."""
-        self._thread.start()
+        self.start = self._thread.start
 
     def stop(self, timeout: float | None = None) -> bool:
         """Finish what waits and end; whether the thread has ended."""
         self.queue.close()
         self._thread.join(timeout)
-        return not self._thread.is_alive()
+        return not self.alive
 
     @property
     def alive(self) -> bool:
@@ -217,10 +206,7 @@ class Worker:
             began = self._busy_since = time.monotonic()
             self._serve(batch)
             self._busy_since, self._batch = None, []
-            seconds = time.monotonic() - began
-            self.counts.update(rows=len(batch), batches=1)
-            self.counts["seconds"] += seconds  # type: ignore[assignment]
-            self.queue.measured(sum(row.pieces for row in batch), seconds)
+            self.queue.measured(sum(row.pieces for row in batch), time.monotonic() - began)
 
     def _serve(self, batch: list[Row]) -> None:
         began, self._batch = time.monotonic(), batch
@@ -231,14 +217,12 @@ class Worker:
                 measured = Measured(1000 * (began - row.arrived), 1000 * seconds, len(batch))
                 row.result.set_result((measured, result))
         except StoppedError:
-            self.counts["stopped"] += len(batch)
+            pass
         except Exception as error:  # of any kind: it belongs to a request, and the others go on
             if len(batch) > 1:
-                self.counts["retried"] += len(batch)
                 for row in batch:
                     self._serve([row])
                 return
-            self.counts["failed"] += 1
             if not isinstance(error, UserError):  # its message could have text of the request
                 print(f"nmt.serve: a row failed ({type(error).__name__}).", file=sys.stderr, flush=True)
             batch[0].result.set_exception(error)

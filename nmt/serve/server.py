@@ -47,7 +47,7 @@ def serve(request: Serving) -> int:
     Raises:
         UserError: a run is missing or damaged, the port is taken, or the extra is not installed.
     """
-    for name in ("fastapi", "prometheus_client", "uvicorn"):
+    for name in ("fastapi", "uvicorn"):
         if importlib.util.find_spec(name) is None:
             raise UserError(f"nmt.serve needs the package {name}. Install it: {install_command('serve')}")
     from nmt.serve import connections
@@ -58,13 +58,9 @@ def serve(request: Serving) -> int:
     with connections.listening(request.host, request.port) as listener:
         models = [served(request, run, name) for run, name in zip(runs, names(runs), strict=True)]
         caps = Caps(request.max_texts, request.max_pieces, request.max_beam, seconds=request.deadline)
-        app = application(
-            ModelPool(models, caps),
-            hosts=list(map(str, request.hosts)),
-            most_bytes=request.max_bytes,
-            host=request.host,
-            split_sentences=request.split_sentences,
-        )
+        hosts, most = list(map(str, request.hosts)), request.max_bytes
+        split = request.split_sentences
+        app = application(ModelPool(models, caps), hosts, most, host=request.host, split_sentences=split)
         for model in models:
             model.worker.start()
         address, port = listener.getsockname()[:2]
@@ -80,16 +76,16 @@ def serve(request: Serving) -> int:
 
 def addresses(address: str) -> list[str]:
     """The addresses in URLs of a server that listens at `address`: of all, this computer's here and in its network."""
-    if address not in ("0.0.0.0", "::"):
-        return [f"[{address}]" if ":" in address else address]
-    # Nothing is sent: the system only chooses the address that packets to elsewhere would have.
-    family, own, elsewhere = (
-        (socket.AF_INET6, "::1", "2001:db8::1") if ":" in address else (socket.AF_INET, "127.0.0.1", "192.0.2.1")
-    )
-    places = [own]
-    with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
-        probe.connect((elsewhere, 9))
-        places.append(str(probe.getsockname()[0]))
+    places = [address]
+    if address in ("0.0.0.0", "::"):
+        # Nothing is sent: the system only chooses the address that packets to elsewhere would have.
+        family, own, elsewhere = (
+            (socket.AF_INET6, "::1", "2001:db8::1") if ":" in address else (socket.AF_INET, "127.0.0.1", "192.0.2.1")
+        )
+        places = [own]
+        with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((elsewhere, 9))
+            places.append(str(probe.getsockname()[0]))
     return [f"[{place}]" if ":" in place else place for place in dict.fromkeys(places)]
 
 
@@ -108,12 +104,12 @@ def served(request: Serving, run: Run, name: str) -> "Served":
     opening = replace(request.translator, run=str(run.folder))
     translator = opening.open(keep_weights=True)
     description = describe(run, translator, request.languages)
-    head = translator.heads.default if translator.attends else "auto"
-    model = {"id": name, "fingerprint": description["fingerprint"]}
     queue = RowQueue(request.queue_pieces, opening.batch_sentences, request.batch_pieces)
     worker = Worker(queue, lambda key, works: engine.compute(key, works), name)
+    head = translator.heads.default if translator.attends else "auto"
+    model = {"id": name, "fingerprint": description["fingerprint"]}
     engine = Engine(replace(translator, check=worker.check), head=head, model=model)
-    description["search"] = engine.described(engine.defaults, engine.nbest)
+    description["search"] = engine.described(engine.defaults)
     if description["example"]:  # the first request need not wait for what is loaded on first use
         translator.translate_chunk([description["example"]])
     return Served(name, run, description, engine, worker)

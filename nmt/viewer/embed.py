@@ -61,7 +61,8 @@ def embedded_json(value: Any) -> str:
     return _SPELLED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def _hash(text: str) -> str:
+def policy_hash(text: str) -> str:
+    """What a Content-Security-Policy calls a script or a style sheet."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode('ascii')}'"
 
 
@@ -95,8 +96,8 @@ def page(title: str, body: str, *, script: bool = True) -> str:
     """
     code, style = f"\n{bundle()}\n" if script else "", f"\n{static('style.css')}\n"
     policy = (
-        f"default-src 'none'; style-src {_hash(style)}; img-src data: blob:; base-uri 'none'; form-action 'none'"
-        + (f"; script-src {_hash(code)}" if script else "")
+        f"default-src 'none'; style-src {policy_hash(style)}; img-src data: blob:; base-uri 'none'; form-action 'none'"
+        + (f"; script-src {policy_hash(code)}" if script else "")
     )
     runs = f'<script type="module">{code}</script>\n' if script else ""
     return (

@@ -1,6 +1,7 @@
 """What every attack needs: a small run, a verb in this process with what it said, and the counts."""
 
 import contextlib
+import importlib
 import io
 import os
 import shutil
@@ -10,8 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
-
-from nmt.verbs import run as run_verb
 
 #: A model that is trained in seconds, on built-in text.
 SMALL = (
@@ -72,7 +71,7 @@ def said(verb: str, *words: str) -> Said:
     output, errors = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
         try:
-            status = run_verb(verb, list(words))
+            status = importlib.import_module(f"nmt.{verb}.__main__").run(list(words))
         except SystemExit as error:
             status = error.code if isinstance(error.code, int) else 1
         except Exception:

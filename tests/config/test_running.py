@@ -78,7 +78,7 @@ def test_a_fault_of_the_program_keeps_its_traceback(error: Exception) -> None:
 
 @pytest.mark.parametrize("package", ["hydra", "omegaconf"])
 def test_a_missing_package_is_one_message(package: str) -> None:
-    without = f"import sys; sys.modules['{package}'] = None; from nmt.verbs import run; sys.exit(run('train', ['a=1']))"
+    without = f"import sys; sys.modules['{package}'] = None; from nmt.train.__main__ import run; sys.exit(run(['a=1']))"
     ended = subprocess.run([sys.executable, "-c", without], capture_output=True, text=True, check=False)
     assert ended.returncode == 1
     assert ended.stderr.startswith(f"nmt.train: the Python package {package} is not installed for {sys.executable}.")

@@ -1,5 +1,6 @@
 """Models that are served within this process."""
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -36,18 +37,24 @@ def pool_of(*runs: Path, caps: Caps | None = None, words: tuple[str, ...] = ()) 
     return ModelPool(models, caps or Caps())
 
 
-def client(made: ModelPool, host: str = "127.0.0.1:8765", most_bytes: int = 100_000) -> TestClient:
+def client(made: ModelPool, **settings: Any) -> TestClient:
     """A client of the application for these models."""
-    return TestClient(application(made, hosts=["127.0.0.1"], most_bytes=most_bytes), base_url=f"http://{host}")
+    return TestClient(application(made, ["127.0.0.1"], 100_000, **settings), base_url="http://127.0.0.1:8765")
+
+
+@contextlib.contextmanager
+def served_by(made: ModelPool, **settings: Any) -> Iterator[TestClient]:
+    """A client of models whose workers run."""
+    for model in made.models.values():
+        model.worker.start()
+    with client(made, **settings) as opened:
+        yield opened
+    for model in made.models.values():
+        assert model.worker.stop(600)
 
 
 @pytest.fixture(scope="module")
 def both(trained: Path, transformer: Path) -> Iterator[TestClient]:
     """A client of a recurrent model "0" and a Transformer "1"."""
-    made = pool_of(trained, transformer)
-    for model in made.models.values():
-        model.worker.start()
-    with client(made) as opened:
+    with served_by(pool_of(trained, transformer)) as opened:
         yield opened
-    for model in made.models.values():
-        assert model.worker.stop(600)

@@ -26,12 +26,10 @@ ENDS = (
     "",
     "/",
     "health",
-    "metrics",
     "docs",
     "v1/models",
     "v1/corpus",
     "languages",
-    "frontend/settings",
     "viewer/page.js",
 )
 TEXTS = st.one_of(
@@ -96,7 +94,7 @@ def test_any_value_of_a_body(both: TestClient, path: str) -> None:
 PIECES = (
     b"--b", b"--b--", b"\r\n", b"\n\n", b'Content-Disposition: form-data; name="q"', b"; filename=x", b"q=", b"&",
     b"source=de", b"target=en", b"zwei", b'{"q": ', b'"zwei"', b"}", b"[", b'"\\ud800"', b"\xff", b"\x00", b"%ff",
-    b"format=html", b"&#" + b"9" * 5000 + b";", b"alternatives=", b"9" * 5000, b", ",
+    b"format=html", b"&#" + b"9" * 5000 + b";", b", ",
 )  # fmt: skip
 TYPES = (
     *("application/json", "application/json; charset=utf-16", "application/x-www-form-urlencoded", "text/plain", "a"),
@@ -117,12 +115,6 @@ TYPES = (
 )
 def test_any_bytes_of_any_type(both: TestClient, path: str, method: str, body: bytes, kind: str) -> None:
     answered(both, method, path, content=body, headers={"content-type": kind})
-
-
-@ANY
-@given(body=st.lists(st.sampled_from(PIECES), max_size=12).map(b"".join), kind=st.sampled_from(TYPES))
-def test_any_form_of_libretranslates_clients(both: TestClient, body: bytes, kind: str) -> None:
-    answered(both, "POST", "translate", content=body, headers={"content-type": kind})
 
 
 PARTS = (*ROUTES, *ENDS, "..", "%2e%2e", "%00", "%ff", "%ed%a0%80", "a" * 300)

@@ -32,7 +32,7 @@ def api(evaluated: list[Path]) -> Iterator[TestClient]:
 
 def test_rows_have_the_texts_and_measures_of_the_evaluation(api: TestClient, evaluated: list[Path]) -> None:
     found = api.get("/v1/corpus").json()
-    assert (found["split"], found["splits"], found["note"]) == ("test", ["test"], None)
+    assert (found["split"], found["splits"]) == ("test", ["test"])
     folder = evaluated[0] / "evaluation" / "test"
     measured = json.loads((folder / "sentences.json").read_text("utf-8"))
     assert [row["line"] for row in found["rows"]] == list(range(1, len(measured) + 1))
@@ -56,7 +56,7 @@ def test_two_runs_are_compared_sentence_by_sentence(api: TestClient) -> None:
             assert row["difference"] == pytest.approx(0)
 
 
-def test_an_evaluation_of_an_earlier_version_has_fewer_measures(trained: Path, text: Path, tmp_path: Path) -> None:
+def test_a_run_without_an_evaluation_and_with_a_damaged_one(trained: Path, text: Path, tmp_path: Path) -> None:
     run = Path(shutil.copytree(trained, tmp_path / "run"))
     shutil.rmtree(run / "evaluation", ignore_errors=True)
     with client(pool_of(run)) as opened:
@@ -71,15 +71,16 @@ def test_an_evaluation_of_an_earlier_version_has_fewer_measures(trained: Path, t
         assert model["validation"]["step"] in (100, 200)
     assert call("evaluate", f"run={run}", "pictures=0", "threads=1") == 0
     folder = run / "evaluation" / "test"
-    (folder / "sentences.json").unlink()
     with client(pool_of(run)) as opened:
         found = opened.get("/v1/corpus").json()
-        assert "Evaluate the run again" in found["note"]
-        assert all({"chrf", "source"} <= row.keys() for row in found["rows"])
         for params, field in (({"split": "../../etc"}, "split"), ({"model": "x"}, "model"), ({"with": "x"}, "with")):
             refused = opened.get("/v1/corpus", params=params)
             assert refused.status_code == 404
             assert refused.json()["field"] == field
+        (folder / "sentences.json").unlink()
+        missing = opened.get("/v1/corpus")
+        assert missing.status_code == 503
+        assert "Evaluate the run again" in missing.json()["detail"]
         (folder / "sentences.json").write_text("[1]", "utf-8")
         damaged = opened.get("/v1/corpus")
         assert damaged.status_code == 503

@@ -8,7 +8,7 @@ import pytest
 from starlette.testclient import TestClient
 
 import nmt
-from tests.serve.conftest import client, pool_of, post
+from tests.serve.conftest import pool_of, post, served_by
 from tests.small import SMALL, call
 
 
@@ -21,13 +21,8 @@ def with_context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Tes
         line += [f"checkpoints={folder}", f"cache={folder / 'cache'}", "trainer.steps=1", "data.train_documents=26"]
         assert call("train", *line, "data.valid_documents=2", "data.test_documents=2") == 0
         runs.append(folder / context)
-    made = pool_of(*runs)
-    for model in made.models.values():
-        model.worker.start()
-    with client(made) as opened:
+    with served_by(pool_of(*runs)) as opened:
         yield opened, runs[0]
-    for model in made.models.values():
-        assert model.worker.stop(600)
 
 
 def test_sentences_before_a_text_are_seen(with_context: tuple[TestClient, Path]) -> None:
@@ -50,31 +45,6 @@ def test_sentences_before_a_text_are_seen(with_context: tuple[TestClient, Path])
     (hypothesis,) = scored["hypotheses"]
     assert hypothesis["log_prob"] == pytest.approx(forced.log_prob, abs=1e-4)
     assert sum(piece["log_prob"] for piece in hypothesis["pieces"]) == pytest.approx(forced.log_prob, abs=1e-3)
-
-
-@pytest.mark.parametrize("model", ["0", "1"])
-@pytest.mark.parametrize("include", [["weights"], ["weights", "self_weights", "alternatives", "stages", "beam"]])
-def test_weights_of_the_sentences_before_a_text(
-    with_context: tuple[TestClient, Path], model: str, include: list[str]
-) -> None:
-    server, _ = with_context
-    answer = post(server, "/v1/translate", model=model, text="9′", context=["12 feet", "1m"], include=include)
-    (document,) = answer["translations"]
-    (hypothesis,) = document["hypotheses"]
-    before, cross = hypothesis["weights"]["context"], hypothesis["weights"]["cross"]
-    pieces = [piece["text"] for side in document["context"] for piece in side["pieces"]]
-    assert pieces.count(pieces[-1]) == 2, "each sentence has its end"
-    assert before["shape"] == [*cross["shape"][:2], len(pieces)]
-    own = np.array(cross["data"]).reshape(cross["shape"]).sum(-1)
-    seen = np.array(before["data"]).reshape(before["shape"])
-    assert (seen > 0).all()
-    if model == "0":
-        np.testing.assert_allclose(own + seen.sum(-1), 1, atol=1e-4)
-    if "alternatives" in include:
-        total = sum(piece["log_prob"] for piece in hypothesis["pieces"])
-        assert total == pytest.approx(hypothesis["log_prob"], abs=1e-3)
-    plain = post(server, "/v1/translate", model=model, text="9′", include=include)["translations"][0]
-    assert plain["hypotheses"][0]["weights"]["context"] is None
 
 
 @pytest.mark.parametrize("model", ["0", "1"])

@@ -23,8 +23,8 @@ PROMPT = b"de> "
 PROGRAM = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from nmt.verbs import run
-sys.exit(run("translate"))
+from nmt.translate.__main__ import run
+sys.exit(run())
 """
 
 

@@ -22,9 +22,9 @@ SENTENCES = [sentence for sentence, _ in pairs(23, seed=9)]
 SMALL_CHUNKS = """
 import sys
 from nmt.translate import work
-from nmt.verbs import run
+from nmt.translate.__main__ import run
 work.CHUNK = 4
-sys.exit(run("translate"))
+sys.exit(run())
 """
 
 

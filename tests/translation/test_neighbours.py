@@ -92,7 +92,7 @@ def test_clients_that_ask_at_once_get_what_each_would_get_alone(precision: str, 
     made = serve.pool_of(trained, words=(f"precision={precision}",))
     bodies: list[dict[str, Any]] = [{"text": text, "include": []} for text in [*KNOWN[:5], KNOWN[0], *ODD]]
     bodies[1]["search"] = bodies[5]["search"] = {"nbest": 4}
-    bodies[2]["search"] = {"length_penalty": 0.0, "coverage_penalty": 0.3}
+    bodies[2]["search"] = bodies[6]["search"] = {"length_penalty": 0.0, "coverage_penalty": 0.3}
     bodies[3]["search"] = {"max_length": 3}
     bodies[4]["prefix"] = "one"
     rows = made.first.worker.queue

@@ -43,16 +43,8 @@ def document(source: dict[str, Any], target: dict[str, Any], weights: list[list[
     flat = [value for head in weights for row in head for value in row]
     heads = ["0"] if len(weights) == 1 else [f"{1 + at // 2}.{1 + at % 2}" for at in range(len(weights))]
     cross = {"heads": heads, "shape": shape, "data": flat, "bytes": None}
-    hypothesis = {
-        **target,
-        "score": -0.5,
-        "log_prob": -1.0,
-        "complete": True,
-        "alignment": None,
-        "weights": {"cross": cross, "encoder": None, "decoder": None},
-        "stages": None,
-        **more,
-    }
+    figures = {"score": -0.5, "log_prob": -1.0, "complete": True, "alignment": None, "stages": None}
+    hypothesis = {**target, **figures, "weights": {"cross": cross, "encoder": None, "decoder": None}, **more}
     return {"format": "nmt.translation", "version": 1, "source": source, "hypotheses": [hypothesis], "beam": None}
 
 
@@ -96,17 +88,8 @@ def beam() -> dict[str, Any]:
     """A beam of two: "two dogs" and "dogs"."""
 
     def node(number: int, parent: int | None, step: int, text: str, log_prob: float, total: float, **more: Any) -> Any:
-        plain = {"state": "open", "score": None, "hypothesis": None}
-        return {
-            "id": number,
-            "parent": parent,
-            "step": step,
-            "text": text,
-            "log_prob": log_prob,
-            "total": total,
-            **plain,
-            **more,
-        }
+        place = {"id": number, "parent": parent, "step": step, "text": text, "log_prob": log_prob, "total": total}
+        return {**place, "state": "open", "score": None, "hypothesis": None, **more}
 
     return {
         "size": 2,

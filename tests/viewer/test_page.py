@@ -4,15 +4,11 @@ Run by hand with `-m browser`. The tests are skipped where Chromium or an extra 
 """
 
 import re
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.small import ROOT, environment
-from tests.viewer.conftest import SIZES, Visit, barriers, said, saved
+from tests.viewer.conftest import Visit, said, saved
 
 pytestmark = pytest.mark.browser
 
@@ -32,14 +28,6 @@ def test_the_page_opens_with_a_translated_sentence(ask: Visit, server: str, runs
         settings = (runs / model / "config.yaml").read_text("utf-8")
         (folder,) = re.findall(rf"^  {split}: (.*)$", settings, re.MULTILINE)
         assert source in Path(f"{folder}.de").read_text("utf-8").splitlines()
-
-
-def test_a_sentence_is_written_and_translated_by_keyboard(ask: Visit, server: str) -> None:
-    page = ask(server)
-    page.get_by_label("Text to translate").fill("eins <b> zwei")
-    page.keyboard.press("Control+Enter")
-    page.locator("#sentence .sentence").first.get_by_role("button", name="<b>").wait_for()
-    assert "text=eins" in page.url
 
 
 def test_what_would_the_model_say_if_it_looked_elsewhere(ask: Visit, server: str) -> None:
@@ -172,20 +160,6 @@ def test_enter_translates_and_a_beginning_does_not_outlive_its_sentence(ask: Vis
     assert page.get_by_label("Translation begins with").first.input_value() == "blue"
 
 
-def test_the_chosen_weight_is_explained(ask: Visit, server: str) -> None:
-    page = ask(server, "&text=rot+vier")
-    cell = page.locator("#alignment td.cell[data-row='1'][data-column='0']")
-    cell.click()
-    title = page.locator("#why h3").first
-    name = cell.get_attribute("aria-label") or ""
-    word, _, rest = name.partition(" from ")
-    source = rest.partition(",")[0]
-    page.wait_for_function("title => title.textContent.includes('for')", arg=title.element_handle())
-    assert source[:2] in title.inner_text()
-    assert word[:2] in title.inner_text()
-    assert page.locator("#alignment td.cell.lit").count() >= 1, "what was chosen stays lit"
-
-
 def test_a_weight_leads_to_what_if(ask: Visit, server: str) -> None:
     """One click from a weight to what the step would say without the others, of whichever model is shown."""
     page = ask(server, "&with=transformer")
@@ -206,23 +180,6 @@ def test_a_weight_leads_to_what_if(ask: Visit, server: str) -> None:
     page = ask(server, "&nbest=2&hypothesis=1")
     page.locator("#why .stages, #why .note").first.wait_for()
     assert page.locator("#why").get_by_role("button", name="What if").count() == 0, "What if is of the first"
-
-
-def test_where_two_models_differ(ask: Visit, server: str) -> None:
-    page = ask(server, "&with=conv")
-    assert page.locator("#beside figure").count() == 3
-    assert "divergence" in page.locator("#beside").inner_text()
-
-
-def test_attention_beside_gradients_and_erasure(ask: Visit, server: str) -> None:
-    page = ask(server)
-    page.locator("#explain button").first.click()
-    page.locator("#explain .panels").wait_for()
-    assert page.locator("#explain [role=grid]").count() == 3
-    assert "Spearman" in page.locator("#explain").inner_text()
-    links = saved(page, "#explain", "Pharaoh").decode().split()
-    assert len(links) == 3
-    assert {int(link.partition("-")[0]) for link in links} <= {0, 1, 2}
 
 
 def test_a_sentence_of_the_evaluation_is_found_and_opened(ask: Visit, server: str) -> None:
@@ -250,25 +207,3 @@ def test_a_link_of_the_contents_leaves_the_address(ask: Visit, server: str) -> N
     page.get_by_role("navigation").get_by_role("link", name="Search").click()
     assert page.evaluate("document.activeElement.id") == "search-title"
     assert "view=links" in page.url
-
-
-def test_the_script_takes_pictures_of_the_sections(browser: Any, server: str, tmp_path: Path) -> None:
-    words = [f"folder={tmp_path}", "with=conv", f"address={server}", "text=drei rot haus"]
-    command = [sys.executable, str(ROOT / "scripts" / "screenshots.py"), *words]
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    names = [f"page-{name}.png" for name in ("alignment", "beside", "corpus", "sentence", "whatif", "why")]
-    assert sorted(path.name for path in tmp_path.iterdir()) == names
-    assert all(path.read_bytes().startswith(b"\x89PNG") for path in tmp_path.iterdir())
-    command[-2] = "address=http://127.0.0.1:1/"
-    nobody = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
-    assert nobody.returncode == 1
-    assert nobody.stderr.count("\n") == 1, nobody.stderr
-
-
-@pytest.mark.parametrize("size", SIZES)
-def test_the_page_fits_and_has_no_barrier(ask: Visit, server: str, size: str) -> None:
-    width, scheme = SIZES[size]
-    page = ask(server, "&with=conv", width, scheme)
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    assert barriers(page) == []

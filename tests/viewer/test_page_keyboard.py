@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.viewer.conftest import Visit, barriers
+from tests.viewer.conftest import Visit, barriers, saved
 
 pytestmark = pytest.mark.browser
 FOCUSED = "element => element === document.activeElement"
@@ -115,6 +115,8 @@ def test_attention_is_compared_with_gradients_by_keyboard(ask: Visit, server: st
         tab_to(page, explain.locator("figure").nth(panel).locator("td.cell[tabindex='0']"), most=6)
         page.keyboard.press("ArrowRight")
         assert page.evaluate("document.activeElement.getAttribute('aria-label')").startswith("three from rot, ")
+    assert "Spearman" in explain.inner_text()
+    assert len(saved(page, "#explain", "Pharaoh").split()) == 3
 
 
 def test_only_boxes_that_scroll_are_stops(ask: Visit, server: str) -> None:

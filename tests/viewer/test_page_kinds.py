@@ -89,27 +89,6 @@ def test_the_stages_are_those_of_the_head_that_alignment_shows(ask: Visit, serve
     assert "alone; Alignment shows the mean of all heads." in why.locator(".note").inner_text()
 
 
-@pytest.mark.parametrize("model", OTHERS)
-def test_what_if_and_explanation_of_every_kind(ask: Visit, server: str, model: str) -> None:
-    page = ask(server, f"&model={model}")
-    box = page.locator("#whatif")
-    assert "A pinned step looks there with all heads of all layers." in box.inner_text()
-    box.get_by_label("Pin step").select_option("0")
-    box.get_by_label("to look only at").select_option("2")
-    box.get_by_role("button", name="What if?").click()
-    box.locator("details[open]", has_text="Step 1, looking only at “haus”").wait_for()
-    says = box.locator("details[open] strong").inner_text()
-    box.get_by_role("button", name="Sweep the step").click()
-    sweep = box.locator("details[open]", has_text="Sweep of step 1")
-    sweep.wait_for()
-    rows = [row.locator("td").all_inner_texts() for row in sweep.locator("tbody tr").all()]
-    assert [row[0] for row in rows] == ["▁drei", "▁rot", "▁haus", "</s>"]
-    assert rows[2][2] == says or model == "conv", "a greedy step and a beam may differ"
-    page.get_by_role("button", name="Compare attention with gradient and erasure").click()
-    page.locator("#explain .panels").wait_for()
-    assert page.locator("#explain [role=grid]").count() == 3
-
-
 @pytest.mark.parametrize("size", SIZES)
 def test_the_page_of_a_transformer_fits_and_has_no_barrier(ask: Visit, server: str, size: str) -> None:
     width, scheme = SIZES[size]

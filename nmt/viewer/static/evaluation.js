@@ -72,7 +72,7 @@ export class CorpusSection {
     const body = h("div", {});
     const byLine = new Map(rows.map((row) => [row.line, row]));
     const explained = Object.entries(NOTES).filter(([name]) => rows.some((row) => typeof row[name] === "number"));
-    const notes = [found.note, this.missing, ...explained.map(([, text]) => text)].filter(Boolean);
+    const notes = [this.missing, ...explained.map(([, text]) => text)].filter(Boolean);
     const splits = found.splits.map((name) => [name, name]);
     redraw(this.part.body, () => {
       this.part.body.replaceChildren(
