@@ -198,7 +198,9 @@ class _Session:
         kind, reach = "no attention", model.decoder.max_positions
         if model.decoder.heads:
             choices = self.recipe.config.choices
-            kind = f"{choices['encoder']} encoder, {choices['decoder']} decoder, {choices['attention/score']}"
+            axes = (choices.get(f"attention/{axis}") for axis in ("score", "window", "normaliser", "read"))
+            unusual = [name for name in axes if name not in (None, "global", "softmax", "soft")]
+            kind = f"{choices['encoder']} encoder, {choices['decoder']} decoder, {' '.join(unusual)}"
         self.say(
             f"Model: {kind}, {parameters:,} parameters, {sizes} pieces, on {compute.device} "
             f"({self._hands()}) in {'bfloat16' if compute.dtype else 'float32'}"
