@@ -6,16 +6,16 @@ import pytest
 
 from nmt.compare.variants import Comparison, compare
 from tests.compare.runs import NEW, OLD, PLAIN, runs_of
-from tests.pipeline.conftest import here, text
+from tests.pipeline.conftest import here, text, trained
 from tests.pipeline.small import QUICK, call, words
 
-__all__ = ["here", "text"]
+__all__ = ["here", "text", "trained"]
 
 
 @pytest.fixture(scope="module")
 def found() -> Comparison:
     runs = [*runs_of(OLD, 0.8), *runs_of(NEW, 0.81), *runs_of(PLAIN, 0.5, weights=False)]
-    return compare(runs, trials=400)
+    return compare(runs)
 
 
 @pytest.fixture(scope="session")
