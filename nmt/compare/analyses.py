@@ -18,6 +18,7 @@ from nmt.viewer.blocks import Block, Heading, Lines, Scatter, Sentence, Sentence
 FIRST = 3  # sentences on the first screen
 _MEASURES = {
     "entropy": "entropy",
+    "zero_weights": "zero weights, %",
     "coverage": "coverage deviation",
     "unattended": "unattended words",
     "monotonicity": "monotonicity, %",
@@ -88,8 +89,9 @@ def attention(subject: Subject) -> list[Block]:
     if texts is None or not any("entropy" in row for runs in texts.runs for run in runs for row in run.measures):
         return []
     caption = (
-        f"Weights of the translations. Entropy is in nats. Coverage deviation is the mean distance from 1 of the "
-        f"weight that a source word received. A word that received less than {UNATTENDED} is unattended. "
+        f"Weights of the translations. Entropy is in nats. Zero weights are source pieces with a weight of exactly 0. "
+        f"Coverage deviation is the mean distance from 1 of the weight that a source word received. A word that "
+        f"received less than {UNATTENDED} is unattended. "
         f"Monotonicity is the share of words that look at the same source word as the word before, or a later one. "
         f"The weight on the end of the source is that of the words, without the step that ends the translation. "
         f"The correlations are Pearson's, over the sentences of a run. {_OVER}"

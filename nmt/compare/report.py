@@ -6,7 +6,7 @@ from typing import Any
 from nmt.compare import analyses, plots
 from nmt.compare.grid import grid_table
 from nmt.compare.method import by_design, method
-from nmt.compare.results import HEAD_ENTROPY, TESTED
+from nmt.compare.results import OF_HEADS, TESTED
 from nmt.compare.variants import Comparison, OnSplit, Spread
 from nmt.compare.verdict import baseline_label, count_of, judgement, p_text, verdict
 from nmt.drawing.layout import plain_table
@@ -90,7 +90,7 @@ def scores_table(comparison: Comparison, split: OnSplit) -> Table:
         "entropy": figure("attention_entropy"),
     }
     if any(figures["hidden_share"].mean > 0 for figures in split.figures if "hidden_share" in figures):
-        columns["share without weight"] = figure("hidden_share")
+        columns["share of zeros"] = figure("hidden_share")
     return _table_of_columns(comparison, split, columns, [judgement(contrasts[at]) for at in split.order])
 
 
@@ -98,10 +98,17 @@ def _scores(comparison: Comparison, split: OnSplit) -> list[Block]:
     caption = (
         f"Means and standard deviations over seeds. The baseline is {baseline_label(comparison)}. p is corrected by "
         f"Holm; n.s. means not significantly different from the baseline. Less TER and perplexity is better. Entropy "
-        f"of the weights is in nats: 0 if all weight is on one piece, log S if S pieces have equal weight."
+        f"of the weights is in nats: 0 if all weight is on one piece, log S if S pieces have equal weight. Zeros are "
+        f"weights of exactly 0."
     )
     table = scores_table(comparison, split)
-    return [Heading(f"Scores on {split.name}"), table, Lines([caption]), *_entropies(comparison, split)]
+    captions = (
+        "Entropy of the weights by layer and head, in nats. Under 0.5, a head mostly looks at one piece.",
+        "Share of source pieces with a weight of exactly 0, by layer and head.",
+    )
+    measured = zip(OF_HEADS.values(), captions, strict=True)
+    of_heads = [block for name, caption in measured for block in _heads(comparison, split, name, caption)]
+    return [Heading(f"Scores on {split.name}"), table, Lines([caption]), *of_heads]
 
 
 def _pictures_of(comparison: Comparison, split: OnSplit) -> list[Block]:
@@ -117,20 +124,20 @@ def _pictures_of(comparison: Comparison, split: OnSplit) -> list[Block]:
     return blocks
 
 
-def _entropies(comparison: Comparison, split: OnSplit) -> list[Block]:
-    """The entropy of each head, a row for each layer of the variants with several heads."""
+def _heads(comparison: Comparison, split: OnSplit, name: str, caption: str) -> list[Block]:
+    """A measure of each head, a row for each layer of the variants with several heads; nothing if it is always 0."""
     rows: list[list[str]] = []
+    total = 0.0
     for at in split.order:
-        heads = [key.removeprefix(HEAD_ENTROPY) for key in split.figures[at] if key.startswith(HEAD_ENTROPY)]
-        for layer in Heads(heads).layers or ([""] if heads else []):
-            of_layer = [head for head in heads if not layer or head.startswith(f"{layer}.")]
-            figures = [_mean(split.figures[at][HEAD_ENTROPY + head]) for head in of_layer]
-            rows.append([comparison.variants[at].label, layer, *figures])
-    if not rows:
+        means = {key.removeprefix(name): value for key, value in split.figures[at].items() if key.startswith(name)}
+        total += sum(value.mean for value in means.values())
+        for layer in Heads(list(means)).layers or ([""] if means else []):
+            of_layer = [_mean(value) for head, value in means.items() if not layer or head.startswith(f"{layer}.")]
+            rows.append([comparison.variants[at].label, layer, *of_layer])
+    if not total:
         return []
     width = max(map(len, rows))
     header = ["variant", "layer", *(f"head {number}" for number in range(1, width - 1))]
-    caption = "Entropy of the weights by layer and head, in nats. Under 0.5, a head mostly looks at one piece."
     return [Table(header, [[*row, *[""] * (width - len(row))] for row in rows]), Lines([caption])]
 
 

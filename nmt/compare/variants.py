@@ -13,7 +13,7 @@ from nmt.compare.estimates import Bootstrap
 from nmt.compare.families import Family, families
 from nmt.compare.grid import Grid, grid
 from nmt.compare.labels import labels
-from nmt.compare.results import ATTENTION, HEAD_ENTROPY, SCORERS, TESTED, Alignment, Result, RunOnSplit
+from nmt.compare.results import ATTENTION, OF_HEADS, SCORERS, TESTED, Alignment, Result, RunOnSplit
 from nmt.compare.scorers import corpus
 from nmt.compare.significance import Contrast, Runs, chrf_of, contrast_with
 from nmt.compare.variance import Statistics
@@ -269,11 +269,11 @@ def _spreads(rows: Sequence[Mapping[str, Any]]) -> dict[str, Spread]:
 
 
 def _figures(scored: RunOnSplit) -> dict[str, Any]:
-    by_head = scored.measured.get("attention_entropy_by_head") or {}
+    of_heads = ((scored.measured.get(key) or {}, name) for key, name in OF_HEADS.items())
     return {
         **{name: score.value for name, score in scored.scores.items()},
         **scored.measured,
-        **{HEAD_ENTROPY + head: value for head, value in by_head.items()},
+        **{name + head: value for values, name in of_heads for head, value in values.items()},
     }
 
 

@@ -23,7 +23,7 @@ from nmt.evaluate.analyses import AnalysedSplit, write_analyses
 from nmt.evaluate.report import REPORT, ReportedSplit, write_report
 from nmt.evaluate.request import Evaluating
 from nmt.evaluation.metrics import tokenised_note
-from nmt.evaluation.references import FORCED_FILE, attention_maps, entropy, entropy_by_head, hidden_share, perplexity
+from nmt.evaluation.references import FORCED_FILE, attention_maps, by_head, entropy, hidden_share, perplexity
 from nmt.evaluation.split import FILES as FILES_OF_SPLIT
 from nmt.evaluation.split import Gold, HeatmapSettings, SplitResult, evaluate_split, summary
 from nmt.evaluation.word_counts import WORDS_FILE
@@ -263,8 +263,9 @@ def _measured(
     return {
         "perplexity": perplexity(references) if single else None,
         "attention_entropy": entropy(references) if single else None,
-        "attention_entropy_by_head": entropy_by_head(references) if single else None,
+        "attention_entropy_by_head": by_head(references, entropy) if single else None,
         "hidden_share": hidden_share(references) if single else None,
+        "hidden_share_by_head": by_head(references, hidden_share) if single else None,
         "forced_sentences": len(references),
         "parameters": sum(weight.numel() for model in translator.models for weight in model.parameters()),
         "seconds": seconds,

@@ -91,6 +91,7 @@ _MEASURED = Fields(
     optional={
         **dict.fromkeys(("perplexity", "attention_entropy", "hidden_share", *_RATES), optional(number(0, 1e30))),
         "attention_entropy_by_head": optional(Fields(further=optional(AMOUNT))),
+        "hidden_share_by_head": optional(Fields(further=optional(AMOUNT))),
         **dict.fromkeys(("forced_sentences", "parameters", "threads", "processes"), COUNT),
         "device": TEXT,
     }

@@ -1,4 +1,4 @@
-/** Why a weight: energies, window, softmax, factor and read of one step, with the score's equation and its numbers. */
+/** Why a weight: energies, window, normaliser, factor and read of one step, with the equations and their numbers. */
 
 import { bar, choice, h, roving, scrolling, table } from "./dom.js";
 import { windowFigure } from "./figures.js";
