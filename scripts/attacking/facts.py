@@ -93,7 +93,7 @@ def _used(use: str, copy: Path, run: Path, folder: Path) -> Said:
             return said("train", f"name={copy.name}", f"checkpoints={copy.parent}", *more)
         case "compare":
             few = ("pictures=0", "sentences=2", f"output={folder / 'comparison'}", "evaluate=false")
-            return said("compare", f"runs=[{run},{copy}]", "labels=names", *few, *line)
+            return said("compare", f"runs=[{run},{copy}]", *few, *line)
         case "card":
             return _in_python(lambda: HubTranslator(copy, *line).generate_model_card())
         case _:
