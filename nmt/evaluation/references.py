@@ -3,6 +3,7 @@
 The sentence pairs are the same for every model, so that models can be compared without their search.
 """
 
+import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count, takewhile
@@ -176,3 +177,12 @@ def forced_rows(
             "best": [round(1000 * math.exp(value)) for value in best],
             "right": "".join("01"[value] for value in (log_probs >= best).astype(int)),
         }
+
+
+def json_rows(rows: Iterable[Any]) -> Iterator[str]:
+    """Yield the parts of a JSON array, a line for each row."""
+    before = "["
+    for row in rows:
+        yield f"{before}\n{json.dumps(row, ensure_ascii=False)}"
+        before = ","
+    yield "[]\n" if before == "[" else "\n]\n"

@@ -125,7 +125,7 @@ MEASURES = Fields(
     required={"line": whole(1)},
     optional={
         **dict.fromkeys(("chrf", "repetition", "unattended", "length", "context_sentences"), AMOUNT),
-        **dict.fromkeys(("log_prob", "entropy", "coverage", "monotonicity", "end_weight"), FIGURE),
+        **dict.fromkeys(("log_prob", "entropy", "zero_weights", "coverage", "monotonicity", "end_weight"), FIGURE),
         "cut": Kind(lambda value: isinstance(value, bool), "true or false"),
         "error_rate": optional(AMOUNT),
         "gold": Kind(lambda value: isinstance(value, str), "text"),
