@@ -29,8 +29,6 @@ class Aligning:
     split: str | None
     gold: Path | None
     gold_base: int
-    other_links: Path | None
-    links_base: int
     words: str
     languages: Any
     method: Literal["attention", "saliency"]
@@ -48,7 +46,6 @@ class Aligning:
 
     def __post_init__(self) -> None:
         check_base("gold_base", self.gold_base)
-        check_base("links_base", self.links_base)
         if self.run is None:
             raise UserError("Give run=checkpoints/NAME to make links, or links=FILE gold=FILE to score existing links.")
         if self.method == "saliency" and self.shift == "1":

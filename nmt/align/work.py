@@ -36,7 +36,7 @@ from nmt.translation.heads import AUTO
 
 MEASURED = ("words", "head", "checkpoint", "max_length")  # settings that, with the threshold, identify a measurement
 FILES, VALID_FILES = "source=FILE target=FILE", "valid_source=FILE valid_target=FILE"  # in place of the run's data
-INPUTS = ("source", "target", "gold", "other_links", "valid_source", "valid_target", "valid_gold")
+INPUTS = ("source", "target", "gold", "valid_source", "valid_target", "valid_gold")
 Links = dict[Evidence, list[list[Link]]]  # the links of every pair
 
 
@@ -86,7 +86,8 @@ def align(request: Aligning) -> int:
                 f"note: {spaced:,} pairs have spaces beside U+0020, such as NO-BREAK SPACE. They separate words, too. "
                 "If the gold links count them otherwise, replace these characters in the text."
             )
-    without_model = _without_model(request, pairs)
+    text = pairs.source, pairs.target
+    without_model = {} if pairs.gold is None else baselines(pairs.gold, pairs.words.sizes(*text))
     links = _write(request, pairs, aligners, evidence, choice.by_method[request.method])
     if pairs.gold is not None:
         report = printable(_report(request, pairs, links, choice, without_model))
@@ -94,20 +95,6 @@ def align(request: Aligning) -> int:
         if len(aligners) == 1:
             _save_rates(request, aligners[0], pairs, links[0], choice, without_model)
     return 0
-
-
-def _without_model(request: Aligning, pairs: SentencePairs) -> dict[str, Sequence[Iterable[Link]]]:
-    """Links to compare the run's links with, by name: of another program, on the diagonal, and of an oracle."""
-    if pairs.gold is None:
-        if request.other_links is not None:
-            raise UserError("other_links= is scored against gold links: give gold=FILE as well.")
-        return {}
-    others: dict[str, Sequence[Iterable[Link]]] = {}
-    text = pairs.source, pairs.target
-    if request.other_links is not None:
-        read = LinksFile("links", request.other_links, request.links_base).read(text, pairs.words)
-        others[request.other_links.name] = [guess.possible for guess in read]
-    return {**others, **baselines(pairs.gold, pairs.words.sizes(*text))}
 
 
 def _write(

@@ -30,7 +30,7 @@ from nmt.system.terminal import print_message, printable
 #: Settings that have no effect on a file of links.
 _OF_RUNS = (
     *("run", "reverse", "split", "output", "matrix", "threshold", "symmetrize", "method", "shift", "head"),
-    *("other_links", "checkpoint", "valid_source", "valid_target", "valid_gold", "valid_words"),
+    *("checkpoint", "valid_source", "valid_target", "valid_gold", "valid_words"),
 )
 
 

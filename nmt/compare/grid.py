@@ -20,7 +20,7 @@ class Item(NamedTuple):
 
     Attributes:
         row: its sentence, from 0.
-        key: what buckets look at: the row of a sentence, a `WordKey`, a probability, the name of a measure.
+        key: what buckets look at: the row of a sentence, a word, a probability, the name of a measure.
         statistics: [S], of which the score of a bucket takes the sum.
     """
 
@@ -38,7 +38,6 @@ class ItemScore(NamedTuple):
         size: S.
         unit: what a bucket's size counts; "" if sizes say nothing.
         counted: the statistic that has the size of a bucket; None counts the items.
-        of_all: whether `value` also gets the sums over all buckets, [..., 2 S], as a share needs them.
     """
 
     items: Callable[[int, int], Iterable[Item]]
@@ -46,7 +45,6 @@ class ItemScore(NamedTuple):
     size: int
     unit: str = ""
     counted: int | None = None
-    of_all: bool = False
 
 
 class Bucket(NamedTuple):
@@ -113,8 +111,6 @@ def _table(items: Sequence[tuple[Item, int]], score: ItemScore, shape: tuple[int
     if items:
         rows, places = np.array([(item.row, place) for item, place in items]).T
         np.add.at(table, (rows, places), np.array([item.statistics for item, _ in items], float))
-    if score.of_all:
-        table = np.concatenate([table, np.broadcast_to(table.sum(1, keepdims=True), table.shape)], -1)
     return table
 
 

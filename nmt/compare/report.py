@@ -1,14 +1,12 @@
 """A comparison -> its report: a list of blocks for `blocks` to write, and the short text for a terminal."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from nmt.compare import analyses, plots
 from nmt.compare.grid import grid_table
 from nmt.compare.method import by_design, method
-from nmt.compare.results import HEAD_ENTROPY, TESTED
-from nmt.compare.slices import Slicing
+from nmt.compare.results import OF_HEADS, TESTED
 from nmt.compare.variants import Comparison, OnSplit, Spread
 from nmt.compare.verdict import baseline_label, count_of, judgement, p_text, verdict
 from nmt.drawing.layout import plain_table
@@ -20,8 +18,6 @@ from nmt.translation.heads import Heads
 from nmt.viewer.blocks import Block, Heading, Interactive, Lines, Picture, Table
 from nmt.viewer.word_document import sentence_of_words
 
-NO_SLICING = Slicing()
-
 
 def title(comparison: Comparison) -> str:
     """One line: the numbers of variants and runs, and the splits."""
@@ -30,27 +26,22 @@ def title(comparison: Comparison) -> str:
     return f"{count_of(len(comparison.variants), 'variant')}, {count_of(runs, 'run')}, on {splits}"
 
 
-def report(
-    comparison: Comparison, heatmaps: int = 4, slicing: Slicing = NO_SLICING, *, speeds: bool = True
-) -> list[Block]:
+def report(comparison: Comparison, heatmaps: int = 4) -> list[Block]:
     """All blocks of the report: the decision on the first screen, then the analyses, then the method.
 
     Args:
         comparison: the comparison.
-        heatmaps: the maximum number of sentences whose attention maps are drawn side by side.
-        slicing: a user's slices of the sentences.
-        speeds: whether the runs' times can be compared, so that learning curves by time and costs are shown.
+        heatmaps: the maximum number of sentences with attention maps side by side.
     """
     first = comparison.splits[0]
-    subject = analyses.subject_of(comparison, first, slicing)
+    subject = analyses.subject_of(comparison, first)
     blocks: list[Block] = [Lines(verdict(comparison), lead=True)]
     blocks += [*_scores(comparison, first), *_lengths(comparison, first), *analyses.length_ratios(subject)]
     blocks += [*_alignments(comparison), *analyses.attention(subject), *analyses.first_sentences(subject)]
-    blocks += _pictures(comparison, first, speeds=speeds)
+    blocks += [Heading("Pictures of the scores"), *_pictures_of(comparison, first)]
     blocks += [*analyses.sentence_examples(subject), *_heatmaps(comparison, first, heatmaps)]
     blocks += analyses.word_sections(subject)
-    if speeds:
-        blocks += [Heading("What it costs"), _costs(comparison), Lines([_COSTS])]
+    blocks += [Heading("What it costs"), _costs(comparison), Lines([_COSTS])]
     blocks += by_design(comparison, first)
     for split in comparison.splits[1:]:
         blocks += [*_scores(comparison, split), *_lengths(comparison, split), *_pictures_of(comparison, split)]
@@ -99,7 +90,7 @@ def scores_table(comparison: Comparison, split: OnSplit) -> Table:
         "entropy": figure("attention_entropy"),
     }
     if any(figures["hidden_share"].mean > 0 for figures in split.figures if "hidden_share" in figures):
-        columns["share without weight"] = figure("hidden_share")
+        columns["share of zeros"] = figure("hidden_share")
     return _table_of_columns(comparison, split, columns, [judgement(contrasts[at]) for at in split.order])
 
 
@@ -107,20 +98,17 @@ def _scores(comparison: Comparison, split: OnSplit) -> list[Block]:
     caption = (
         f"Means and standard deviations over seeds. The baseline is {baseline_label(comparison)}. p is corrected by "
         f"Holm; n.s. means not significantly different from the baseline. Less TER and perplexity is better. Entropy "
-        f"of the weights is in nats: 0 if all weight is on one piece, log S if S pieces have equal weight."
+        f"of the weights is in nats: 0 if all weight is on one piece, log S if S pieces have equal weight. Zeros are "
+        f"weights of exactly 0."
     )
     table = scores_table(comparison, split)
-    return [Heading(f"Scores on {split.name}"), table, Lines([caption]), *_entropies(comparison, split)]
-
-
-def _pictures(comparison: Comparison, split: OnSplit, *, speeds: bool) -> list[Block]:
-    """The scores, also by length, and the course of training as pictures."""
-    blocks: list[Block] = [Heading("Pictures of the scores"), *_pictures_of(comparison, split)]
-    course = plots.curves(comparison, by_time=speeds)
-    if course is not None:
-        blocks += [Heading("Learning curves"), Picture("learning-curves", png(course), "learning curves")]
-        blocks.append(Lines(["Means over seeds, up to the last update that all seeds of a variant have reached."]))
-    return blocks
+    captions = (
+        "Entropy of the weights by layer and head, in nats. Under 0.5, a head mostly looks at one piece.",
+        "Share of source pieces with a weight of exactly 0, by layer and head.",
+    )
+    measured = zip(OF_HEADS.values(), captions, strict=True)
+    of_heads = [block for name, caption in measured for block in _heads(comparison, split, name, caption)]
+    return [Heading(f"Scores on {split.name}"), table, Lines([caption]), *of_heads]
 
 
 def _pictures_of(comparison: Comparison, split: OnSplit) -> list[Block]:
@@ -136,20 +124,20 @@ def _pictures_of(comparison: Comparison, split: OnSplit) -> list[Block]:
     return blocks
 
 
-def _entropies(comparison: Comparison, split: OnSplit) -> list[Block]:
-    """The entropy of each head, a row for each layer of the variants with several heads."""
+def _heads(comparison: Comparison, split: OnSplit, name: str, caption: str) -> list[Block]:
+    """A measure of each head, a row for each layer of the variants with several heads; nothing if it is always 0."""
     rows: list[list[str]] = []
+    total = 0.0
     for at in split.order:
-        heads = [key.removeprefix(HEAD_ENTROPY) for key in split.figures[at] if key.startswith(HEAD_ENTROPY)]
-        for layer in Heads(heads).layers or ([""] if heads else []):
-            of_layer = [head for head in heads if not layer or head.startswith(f"{layer}.")]
-            figures = [_mean(split.figures[at][HEAD_ENTROPY + head]) for head in of_layer]
-            rows.append([comparison.variants[at].label, layer, *figures])
-    if not rows:
+        means = {key.removeprefix(name): value for key, value in split.figures[at].items() if key.startswith(name)}
+        total += sum(value.mean for value in means.values())
+        for layer in Heads(list(means)).layers or ([""] if means else []):
+            of_layer = [_mean(value) for head, value in means.items() if not layer or head.startswith(f"{layer}.")]
+            rows.append([comparison.variants[at].label, layer, *of_layer])
+    if not total:
         return []
     width = max(map(len, rows))
     header = ["variant", "layer", *(f"head {number}" for number in range(1, width - 1))]
-    caption = "Entropy of the weights by layer and head, in nats. Under 0.5, a head mostly looks at one piece."
     return [Table(header, [[*row, *[""] * (width - len(row))] for row in rows]), Lines([caption])]
 
 
@@ -166,30 +154,21 @@ def _costs(comparison: Comparison) -> Table:
     def figure(name: str, digits: int) -> Callable[[int], str]:
         return lambda at: _mean((comparison.variants[at].training | split.figures[at]).get(name), digits)
 
-    def parameters(at: int) -> str:
-        count = split.figures[at].get("parameters")
-        return "-" if count is None else f"{count.mean:,.0f}"
-
     def memory(at: int) -> str:
         training = comparison.variants[at].training
         used = training.get("peak_gpu_memory", training.get("peak_memory"))
         return "-" if used is None else f"{used.mean / 2**30:,.2f}"
 
-    def exact(at: int) -> str:
-        shares = [run.splits[split.name].exact for run in comparison.variants[at].runs]
-        known = [share for share in shares if share is not None]
-        return f"{sum(known) / len(known):.1f}" if known else "-"
-
     columns = {
-        "parameters": parameters,
+        "parameters": figure("parameters", 0),
         "trains, tokens/s": figure("train_tokens_per_second", 0),
         "minutes": figure("minutes", 1),
         "translates, sentences/s": figure("sentences_per_second", 1),
         "pieces/s": figure("target_pieces_per_second", 0),
         "memory, GiB": memory,
     }
-    if any(exact(at) != "-" for at in split.order):
-        columns["exact matches, %"] = exact
+    if any("exact" in figures for figures in split.figures):
+        columns["exact matches, %"] = figure("exact", 1)
     return _table_of_columns(comparison, split, columns)
 
 
@@ -255,21 +234,17 @@ def _heatmaps(comparison: Comparison, split: OnSplit, most: int) -> list[Block]:
             [
                 "Weights over the same sentence pairs under forced decoding, with the source above and the reference "
                 "at the left. Each map is of a variant's first seed and the heads that nmt.evaluate used (head=). "
-                "In the HTML report, choose two variants to see both, and their difference. "
+                "Choose two variants in the HTML report to see both, and their difference. "
                 "A weight shows where the decoder looked, not why."
             ]
         ),
     ]
-    drawn: list[Picture] = []
     sentences = []
     for line in lines:
         panels = [(label, by_line[line]) for label, by_line in maps.items()]
         same = [panel for panel in panels if panel[1]["source"] == panels[0][1]["source"]]
-        name = f"weights-{split.name}-{line}"
-        alt = f"attention weights of each variant on line {line}"
-        drawn.append(Picture(name, png(plots.side_by_side(same)), alt))
         sentences.append(_viewed(line, same))
-    return [*blocks, Interactive("maps", {"sentences": sentences, "corpus": None}, drawn)]
+    return [*blocks, Interactive("maps", {"sentences": sentences, "corpus": None})]
 
 
 def _viewed(line: int, panels: Sequence[tuple[str, AttentionMap]]) -> dict[str, Any]:
@@ -295,8 +270,3 @@ def as_text(comparison: Comparison) -> str:
         "\n".join(comparison.notes),
     ]
     return "\n\n".join(part for part in parts if part)
-
-
-def is_report_picture(name: str) -> bool:
-    """Whether a picture of this name may belong to a report."""
-    return re.fullmatch(r"(scores-.*|by-length-.*|weights-.*-[0-9]+|learning-curves)\.png", name) is not None

@@ -116,8 +116,8 @@ def check_counts(statistics: Mapping[Metric, Statistics], scores: Mapping[str, m
             )
 
 
-#: Before the name of a head: the entropy of its weights.
-HEAD_ENTROPY = "entropy of head "
+#: Measures of each head (`scores.json`), and what stands before the name of a head.
+OF_HEADS = {"attention_entropy_by_head": "entropy of head ", "hidden_share_by_head": "share of zeros of head "}
 
 #: Links read off the attention with the shift that was chosen.
 ATTENTION = "attention"

@@ -1,7 +1,6 @@
 """Results of several runs -> variants, their figures over seeds, and tests of their differences. Knows no files."""
 
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -13,7 +12,7 @@ from nmt.compare.estimates import Bootstrap
 from nmt.compare.families import Family, families
 from nmt.compare.grid import Grid, grid
 from nmt.compare.labels import labels
-from nmt.compare.results import ATTENTION, HEAD_ENTROPY, SCORERS, TESTED, Alignment, Result, RunOnSplit
+from nmt.compare.results import ATTENTION, OF_HEADS, SCORERS, TESTED, Alignment, Result, RunOnSplit
 from nmt.compare.scorers import corpus
 from nmt.compare.significance import Contrast, Runs, chrf_of, contrast_with
 from nmt.compare.variance import Statistics
@@ -133,7 +132,6 @@ class Comparison(NamedTuple):
         apart: runs that were left out, each with the reason.
         notes: for the reader.
         alpha: level of the tests.
-        trials: random swaps of a test.
     """
 
     variants: list[Variant]
@@ -145,16 +143,13 @@ class Comparison(NamedTuple):
     apart: list[tuple[str, str]]
     notes: list[str]
     alpha: float
-    trials: int
 
 
 def compare(
     results: Sequence[Result],
     *,
     baseline: str | None = None,
-    named: bool = False,
     alpha: float = 0.05,
-    trials: int = 10_000,
     sentences: int = 5,
 ) -> Comparison:
     """Compare runs.
@@ -162,13 +157,11 @@ def compare(
     Args:
         results: of the runs; variants are in the order of their first runs.
         baseline: label of a variant, or name of a run with or without its seed; None takes the first variant.
-        named: whether variants are labelled with their runs' names, without the seed, not with their settings.
         alpha: level of the tests.
-        trials: random swaps of a test.
         sentences: maximum number of sentences on which the variants differ most.
 
     Raises:
-        UserError: there is nothing to compare, no such baseline, or variants whose runs have one name.
+        UserError: there is nothing to compare, or no such baseline.
     """
     if not results:
         raise UserError("There is no run to compare.")
@@ -179,24 +172,17 @@ def compare(
     alike, apart = comparable(scored, baseline)
     apart += [(result.name, "it has no scores") for result in results if not result.splits]
     variants, differing, twice = _variants(alike)
-    if named:
-        variants = _named(variants)
     apart += twice
     first = 0 if baseline is None else _baseline(baseline, variants, results, dict(apart))
     every = [result for variant in variants for result in variant.runs]
     shared, notes = common(every)
     if len({tuple(run.seed for run in variant.runs) for variant in variants}) > 1:
-        notes.append(
-            "The variants have different seeds: means, differences and the test over seeds take all of them, the test "
-            "over sentences those that both variants have (where they share none, the first of both)."
-        )
+        notes.append("The variants have different seeds: means, differences and tests take all of them.")
     notes += _machines(every, shared)
-    splits = [_on_split(name, variants, first, alpha, trials, sentences) for name in shared]
+    splits = [_on_split(name, variants, first, alpha, sentences) for name in shared]
     if not splits:
         raise UserError("No split is scored for all runs. Score each of them: python -m nmt.evaluate run=RUN")
-    return Comparison(
-        variants, first, baseline is not None, splits, _golds(variants), differing, apart, notes, alpha, trials
-    )
+    return Comparison(variants, first, baseline is not None, splits, _golds(variants), differing, apart, notes, alpha)
 
 
 def check_baseline(name: str, results: Sequence[Result]) -> None:
@@ -218,21 +204,6 @@ def _variants(results: Sequence[Result]) -> tuple[list[Variant], list[str], list
     differing, names = labels([group[0].settings for group in runs])
     training = [_spreads([run.training for run in group]) for group in runs]
     return [Variant(*row) for row in zip(names, runs, training, strict=True)], differing, apart
-
-
-def _named(variants: Sequence[Variant]) -> list[Variant]:
-    """The variants, each labelled with its runs' name without the seed (UserError: these are not one to one)."""
-    names = [dict.fromkeys(map(without_seed, variant.runs)) for variant in variants]
-    for name, count in Counter(name for of_variant in names for name in of_variant).items():
-        if count > 1:
-            raise UserError(f"labels=names: runs called {name} have different settings. Leave out labels=names.")
-    for of_variant in names:
-        if len(of_variant) > 1:
-            raise UserError(
-                f"labels=names: {' and '.join(of_variant)} have the same settings, so that they are one variant. "
-                f"Leave out labels=names."
-            )
-    return [variant._replace(label=next(iter(name))) for variant, name in zip(variants, names, strict=True)]
 
 
 def _identity(result: Result) -> str:
@@ -278,11 +249,12 @@ def _spreads(rows: Sequence[Mapping[str, Any]]) -> dict[str, Spread]:
 
 
 def _figures(scored: RunOnSplit) -> dict[str, Any]:
-    by_head = scored.measured.get("attention_entropy_by_head") or {}
+    of_heads = ((scored.measured.get(key) or {}, name) for key, name in OF_HEADS.items())
     return {
         **{name: score.value for name, score in scored.scores.items()},
+        **({} if scored.exact is None else {"exact": scored.exact}),
         **scored.measured,
-        **{HEAD_ENTROPY + head: value for head, value in by_head.items()},
+        **{name + head: value for values, name in of_heads for head, value in values.items()},
     }
 
 
@@ -327,9 +299,7 @@ def _with_attention(aligned: Alignment) -> dict[str, float]:
     return {**aligned.rates, **selected}
 
 
-def _on_split(
-    name: str, variants: Sequence[Variant], baseline: int, alpha: float, trials: int, sentences: int
-) -> OnSplit:
+def _on_split(name: str, variants: Sequence[Variant], baseline: int, alpha: float, sentences: int) -> OnSplit:
     scored = [[run.splits[name] for run in variant.runs] for variant in variants]
     first = scored[0][0]
     figures = [_spreads([_figures(run) for run in of_variant]) for of_variant in scored]
@@ -344,7 +314,7 @@ def _on_split(
     def contrasts(metric: Metric, against: int, *, picked: bool = False) -> list[Contrast | None]:
         others = [of_variant for at, of_variant in enumerate(runs[metric]) if at != against]
         scorer = SCORERS[metric]
-        tests = contrast_with(runs[metric][against], others, scorer, trials=trials, alpha=alpha, picked=picked)
+        tests = contrast_with(runs[metric][against], others, scorer, alpha=alpha, picked=picked)
         return [*tests[:against], None, *tests[against:]]
 
     judge = first.judged_by

@@ -8,7 +8,6 @@ from typing import Any
 from nmt.alignment.baselines import DIAGONAL
 from nmt.compare import significance
 from nmt.compare.comparable import some
-from nmt.compare.families import OneSetting
 from nmt.compare.results import ATTENTION
 from nmt.compare.significance import POWER, Contrast
 from nmt.compare.variants import Comparison, OnGold, OnSplit, Spread
@@ -226,7 +225,7 @@ NOT_SIGNIFICANT = "n.s."
 ONE_SEED = " on these sentences, one seed"
 
 
-def judgement(contrast: Contrast | OneSetting | None) -> str:
+def judgement(contrast: Contrast | None) -> str:
     """A test in a few words.
 
     Returns:
@@ -246,7 +245,6 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
         "verdict": verdict(comparison),
         "baseline": labels[comparison.baseline],
         "alpha": comparison.alpha,
-        "trials": comparison.trials,
         "variants": [
             {
                 "label": variant.label,
@@ -287,7 +285,8 @@ def _split_as_json(comparison: Comparison, split: OnSplit, labels: Sequence[str]
         ],
         "families": {
             family.setting: [
-                {**pair._asdict(), "first": labels[pair.first], "second": labels[pair.second]} for pair in family.pairs
+                {"first": labels[pair.first], "second": labels[pair.second], **pair.contrast._asdict()}
+                for pair in family.pairs
             ]
             for family in split.families
         },

@@ -111,6 +111,8 @@ def _panels(
     remarks = list(dict.fromkeys(remark for grid in grids.values() for remark in grid.remarks))
     if fonts.right_to_left(translation.source):
         remarks.append("Source words are in reading order, from left to right.")
+    if any((grid.weights == 0).any() for grid in grids.values()):
+        remarks.append("A grey cell has a weight of exactly 0.")
     panels = {name: grid.weights for name, grid in grids.items()}
     if not weights.size:  # an empty line
         panels = {"": np.zeros((len(rows) or 1, len(columns) or 1), dtype=np.float32)}
@@ -128,8 +130,8 @@ def figure(
 ) -> NotebookFigure:
     """Draw the attention of one translation.
 
-    Colours run from white (0) to dark blue (1) in every picture, so that pictures can be compared. Small matrices show
-    the values from 0.05 on. The size of the picture grows with the sentence.
+    Colours run from white to dark blue (1) in every picture, so that pictures can be compared. A weight of exactly 0 is
+    grey. Small matrices show the values from 0.05 on. The size of the picture grows with the sentence.
 
     Args:
         translation: the result of the translator.
@@ -168,7 +170,7 @@ def figure(
     picture = NotebookFigure(dpi=DPI, facecolor="white")
     picture.notes = [boxes] if boxes else []
     if len(panels) > 1:
-        captions.append(Caption("White is 0, dark blue is 1.", 8.0, GREY))
+        captions.append(Caption("White is nearly 0, dark blue is 1.", 8.0, GREY))
         draw_panels(picture, panels, *sides, families, corner)
     else:
         (only,) = panels.values()

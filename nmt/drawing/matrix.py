@@ -1,4 +1,4 @@
-"""A matrix of weights between words: target as rows, source as columns, white for 0 and dark blue for 1."""
+"""A matrix of weights between words: target as rows, source as columns, white to dark blue, exact zeros grey."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -14,10 +14,12 @@ from matplotlib.image import AxesImage
 
 from nmt.drawing.style import GRID, LINE
 
+#: A weight of exactly 0, which a window hides or a sparse normaliser leaves out.
+ZERO = "#e4e6ea"
 # matplotlib's Blues, whose lightness falls evenly, but starting at white.
 WHITE_TO_BLUE = LinearSegmentedColormap.from_list(
     "white_to_blue", ["white", *(to_hex(colormaps["Blues"](part)) for part in (0.2, 0.4, 0.6, 0.8, 1.0))]
-)
+).with_extremes(bad=ZERO)
 
 
 def matrix(
@@ -28,7 +30,7 @@ def matrix(
     font: FontProperties,
     slant: float,
 ) -> AxesImage:
-    """Draw weights [R, C] from 0 to 1 as square cells.
+    """Draw weights [R, C] from 0 to 1 as square cells; those of exactly 0 have the colour `ZERO`.
 
     Args:
         axes: filled by the matrix.
@@ -38,7 +40,7 @@ def matrix(
         font: font of the labels.
         slant: angle of the labels above, in degrees; 0 and 90 centre them over their columns.
     """
-    image = axes.imshow(weights, cmap=WHITE_TO_BLUE, vmin=0, vmax=1, interpolation="nearest")
+    image = axes.imshow(np.ma.masked_equal(weights, 0), cmap=WHITE_TO_BLUE, vmin=0, vmax=1, interpolation="nearest")
     axes.xaxis.tick_top()
     upright = {"ha": "center"} if not slant else {"ha": "left", "rotation": slant, "rotation_mode": "anchor"}
     if slant == 90:

@@ -1,13 +1,12 @@
 """A scored split -> one HTML file to look at it: scores, and every sentence with its weights in the viewer."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from nmt.alignment.word_weights import SHIFTS, piece_weights
+from nmt.alignment.word_weights import piece_weights
 from nmt.drawing.length_plot import FEW
-from nmt.evaluation.metrics import LOWER, TITLES, columns
+from nmt.evaluation.metrics import LOWER, columns
 from nmt.evaluation.split import MOST_ROWS, HeatmapSettings, SplitResult
 from nmt.inspection.details import DETAILS, described_search, translate
 from nmt.inspection.document import Details, Style, document
@@ -22,38 +21,37 @@ MOST = 1000  # sentences with their weights; a corpus may have more
 REPORT = "report.html"
 
 
-class ReportedSplit(NamedTuple):
-    """The contents of the report of a split.
-
-    Attributes:
-        result: its scores.
-        translations: one for each line.
-        references: lists of references, each with one for each line.
-        display: heads and lines of the pictures; these lines have every detail in the report, too.
-    """
-
-    result: SplitResult
-    translations: Sequence[Translation]
-    references: Sequence[Sequence[str]]
-    display: HeatmapSettings
-
-
-def write_report(translator: Translator, reported: ReportedSplit, title: str) -> Path:
-    """Write `report.html` into the folder of a split, and return its path.
+def write_report(
+    translator: Translator,
+    result: SplitResult,
+    translations: Sequence[Translation],
+    references: Sequence[Sequence[str]],
+    display: HeatmapSettings,
+    title: str,
+) -> None:
+    """Write `report.html` into the folder of a split.
 
     The lines with pictures have all heads, the stages of the weights, the alternatives and the beam, for which the
     sentence is translated once more. Other lines have the weights of the head that links are made of.
 
+    Args:
+        translator: of the translations.
+        result: the scores of the split.
+        translations: one for each line.
+        references: lists of references, each with one for each line.
+        display: heads and lines of the pictures.
+        title: of the page.
+
     Raises:
         UserError: the file cannot be written.
     """
-    path = reported.result.folder / REPORT
-    write_text(path, as_html(_blocks(translator, reported), title))
-    return path
+    # The measures end first, if a corpus has more sentences than a page can list.
+    data = _data(translator, zip(result.sentences, translations, *references), display)
+    write_text(result.folder / REPORT, as_html(_blocks(result, len(translations), data), title))
 
 
-def _blocks(translator: Translator, reported: ReportedSplit) -> list[Block]:
-    scores = reported.result.scores
+def _blocks(result: SplitResult, lines: int, data: Mapping[str, Any]) -> list[Block]:
+    scores = result.scores
     figures = {title: getattr(scores, field) for title, field in columns([scores]) if title != LOWER}
     exact = f"exact matches {scores.exact:.1f} %"
     blocks: list[Block] = [
@@ -62,39 +60,38 @@ def _blocks(translator: Translator, reported: ReportedSplit) -> list[Block]:
         Table(["metric", "score", "signature"], [[name, f"{score.value:.2f}", score.signature]
                                                  for name, score in figures.items()], text=True),
     ]  # fmt: skip
-    by_length = reported.result.by_length
-    if by_length is not None:
+    by_length = result.by_length
+    if by_length.bins:
         rows = [[f"{each.shortest}-{each.longest}", str(each.sentences),
                  f"{each.score:.1f}{'' if each.sentences >= FEW else ' *'}"] for each in by_length.bins]  # fmt: skip
-        header = [f"source {by_length.unit}", "sentences", TITLES[by_length.metric]]
-        blocks += [Heading(by_length.title), Table(header, rows)]
+        blocks += [Heading(by_length.title), Table(by_length.header, rows)]
         if any(each.sentences < FEW for each in by_length.bins):
             blocks.append(Lines([f"* fewer than {FEW} sentences: these scores mean little."]))
-    if reported.result.alignment:
-        rows = [[f"shift {shift} (row t at {SHIFTS[shift]})", f"{100 * score.aer:.1f} %"]
-                for shift, score in reported.result.alignment.items()]  # fmt: skip
-        rows += [[label, f"{100 * score.aer:.1f} %"] for label, score in reported.result.without_model.items()]
-        blocks += [Heading("Alignment error rate against the gold links"), Table(["links", "error rate"], rows)]
-    blocks += [Heading("Sentences"), Interactive("sentences", _data(translator, reported))]
-    if len(reported.translations) > len(reported.result.sentences):
-        lines = f"The first {MOST_ROWS:,} of {len(reported.translations):,}; sentences.json has them all."
-        blocks.append(Lines([lines]))
-    if reported.result.notes:
-        blocks += [Heading("Notes"), Lines(reported.result.notes)]
+    if result.alignment:
+        header = ["links", "error rate", "precision", "recall"]
+        table = Table(header, [list(row) for row in result.rates])
+        blocks += [Heading("Alignment error rate against the gold links"), table]
+    blocks += [Heading("Sentences"), Interactive("sentences", data)]
+    if lines > len(result.sentences):
+        blocks.append(Lines([f"The first {MOST_ROWS:,} of {lines:,}; sentences.json has them all."]))
+    if result.notes:
+        blocks += [Heading("Notes"), Lines(result.notes)]
     return blocks
 
 
-def _data(translator: Translator, reported: ReportedSplit) -> dict[str, Any]:
-    """The data of the viewer: sentences with weights, and the measures of all."""
-    display = reported.display
-    shift = display.shift
+def _data(translator: Translator, rows: Iterable[tuple[Any, ...]], display: HeatmapSettings) -> dict[str, Any]:
+    """The data of the viewer: sentences with weights, and the measures of all.
+
+    Args:
+        translator: of the translations.
+        rows: the measures, the translation and the references of each sentence.
+        display: heads and lines of the pictures.
+    """
     detailed = {*range(1, display.first + 1), *display.lines}
-    style = Style(translator.tokenizer.target, head=str(display.head), shift=shift, compact=True)
+    style = Style(translator.tokenizer.target, head=str(display.head), shift=display.shift, compact=True)
     sentences: list[dict[str, Any]] = []
     corpus: list[dict[str, Any]] = []
-    # The measures end first, if a corpus has more sentences than a page can list.
-    pairs = zip(reported.result.sentences, reported.translations, *reported.references)
-    for line, (row, translation, *of_line) in enumerate(pairs, 1):
+    for line, (row, translation, *of_line) in enumerate(rows, 1):
         reference = " | ".join(dict.fromkeys(of_line))
         texts = {"source": translation.source, "translation": translation.text, "reference": reference}
         corpus.append({**row, **texts})

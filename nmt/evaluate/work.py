@@ -19,14 +19,22 @@ from nmt.build.requests import GivenText, note_one_document
 from nmt.data.dataset import DataSource, Split
 from nmt.data.document_lines import contexts_of, numbered
 from nmt.data.stored import Spilled
-from nmt.evaluate.analyses import AnalysedSplit, write_analyses
-from nmt.evaluate.report import REPORT, ReportedSplit, write_report
+from nmt.evaluate.analyses import write_analyses
+from nmt.evaluate.report import REPORT, write_report
 from nmt.evaluate.request import Evaluating
 from nmt.evaluation.metrics import tokenised_note
-from nmt.evaluation.references import FORCED_FILE, attention_maps, entropy, entropy_by_head, hidden_share, perplexity
+from nmt.evaluation.references import (
+    FORCED_FILE,
+    attention_maps,
+    by_head,
+    entropy,
+    forced_rows,
+    hidden_share,
+    perplexity,
+)
 from nmt.evaluation.split import FILES as FILES_OF_SPLIT
 from nmt.evaluation.split import Gold, HeatmapSettings, SplitResult, evaluate_split, summary
-from nmt.evaluation.word_counts import WORDS_FILE
+from nmt.evaluation.word_counts import WORDS_FILE, without_spaces
 from nmt.runs.versions import code_revision
 from nmt.system.errors import UserError
 from nmt.system.files import replacing_folder
@@ -188,14 +196,13 @@ class Scoring:
                 attention_maps=attention_maps(references, [row + 1 for row in rows], ATTENTION_MAPS, self.display.head),
             )
             if len(translator.models) == 1:
-                analysed = AnalysedSplit(
-                    split, translations, references, rows, str(self.display.head), request.shift, training
-                )
-                write_analyses(new, translator, analysed)
+                characters = without_spaces(split.source), without_spaces(split.target)
+                lines = [row + 1 for row in rows]
+                of_references = forced_rows(references, lines, characters, str(self.display.head), request.shift)
+                write_analyses(new, split, translations, of_references, translator.tokenizer, training)
             if self.display.first or self.display.lines:
                 title = f"{request.translator.runs[0].folder.resolve().name} on {split.name}"
-                reported = ReportedSplit(result, translations, [split.target, *split.others], self.display)
-                write_report(translator, reported, title)
+                write_report(translator, result, translations, [split.target, *split.others], self.display, title)
         return result.in_folder(folder)
 
     def _languages(self, split: Split, codes: tuple[str, str]) -> tuple[str, str]:
@@ -263,8 +270,9 @@ def _measured(
     return {
         "perplexity": perplexity(references) if single else None,
         "attention_entropy": entropy(references) if single else None,
-        "attention_entropy_by_head": entropy_by_head(references) if single else None,
+        "attention_entropy_by_head": by_head(references, entropy) if single else None,
         "hidden_share": hidden_share(references) if single else None,
+        "hidden_share_by_head": by_head(references, hidden_share) if single else None,
         "forced_sentences": len(references),
         "parameters": sum(weight.numel() for model in translator.models for weight in model.parameters()),
         "seconds": seconds,

@@ -3,8 +3,9 @@
 The sentence pairs are the same for every model, so that models can be compared without their search.
 """
 
+import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count, takewhile
 from pathlib import Path
 from typing import Any, TypedDict
@@ -12,7 +13,7 @@ from typing import Any, TypedDict
 import numpy as np
 
 from nmt.alignment.units import source_units, spelled, target_units
-from nmt.alignment.word_weights import Head, links, names_of_heads, word_weights
+from nmt.alignment.word_weights import Head, Weights, links, names_of_heads, word_weights
 from nmt.evaluation.word_counts import split_words
 from nmt.links import format_links
 from nmt.translation.heads import AUTO
@@ -26,7 +27,7 @@ _FEWEST, _MOST = 5, 12
 class AttentionMap(TypedDict):
     """Word-level weights of one sentence pair, as JSON.
 
-    `line` counts from 1; `weights` has a row for each target word, in thousandths.
+    `line` counts from 1; `weights` has a row for each target word, in thousandths, of which 0 is exactly 0.
     """
 
     line: int
@@ -71,26 +72,29 @@ def entropy(forced: Iterable[Translation]) -> float | None:
     return total / rows if rows else None
 
 
-def entropy_by_head(forced: Sequence[Translation]) -> dict[str, float] | None:
-    """The `entropy` of each head, by its name; None if the decoder has fewer than two."""
+def by_head(
+    forced: Sequence[Translation], measure: Callable[[Iterable[Translation]], float | None]
+) -> dict[str, float] | None:
+    """A measure (`entropy`, `hidden_share`) of each head, by its name; None if the decoder has fewer than two."""
     heads = next((names_of_heads(translation) for translation in forced if translation.weights is not None), ())
     if len(heads) < 2:
         return None
-    by_head = {}
+    measured = {}
     for at, head in enumerate(heads):
         of_head = (
             translation._replace(weights=translation.weights[at : at + 1])
             for translation in forced
             if translation.weights is not None
         )
-        by_head[head] = entropy(of_head) or 0.0
-    return by_head
+        measured[head] = measure(of_head) or 0.0
+    return measured
 
 
 def hidden_share(forced: Iterable[Translation]) -> float | None:
-    """The share of slots with zero weight, over all heads and rows: what windows hide.
+    """The share of source pieces with a weight of exactly 0, over all heads and rows: those outside the support.
 
-    0 for a global window, except for weights below the smallest float32 (e^-103). None if the decoder has no attention.
+    Windows hide pieces, and sparsemax and entmax leave pieces out. 0 for a global window with softmax, except for
+    weights below the smallest float32 (e^-103). None if the decoder has no attention.
     """
     slots = hidden = 0
     for translation in forced:
@@ -124,10 +128,16 @@ def attention_maps(
             line=lines[row],
             source=source_units(forced[row]).labels,
             target=target_units(forced[row]).labels,
-            weights=np.rint(1000 * word_weights(forced[row], head)).astype(int).tolist(),
+            weights=_thousandths(word_weights(forced[row], head)),
         )
         for row in rows
     ]
+
+
+def _thousandths(weights: Weights) -> list[list[int]]:
+    """Weights in thousandths, of which 0 is exactly 0."""
+    rounded: list[list[int]] = np.where(weights > 0, np.maximum(np.rint(1000 * weights), 1), 0).astype(int).tolist()
+    return rounded
 
 
 def forced_rows(
@@ -167,3 +177,12 @@ def forced_rows(
             "best": [round(1000 * math.exp(value)) for value in best],
             "right": "".join("01"[value] for value in (log_probs >= best).astype(int)),
         }
+
+
+def json_rows(rows: Iterable[Any]) -> Iterator[str]:
+    """Yield the parts of a JSON array, a line for each row."""
+    before = "["
+    for row in rows:
+        yield f"{before}\n{json.dumps(row, ensure_ascii=False)}"
+        before = ","
+    yield "[]\n" if before == "[" else "\n]\n"

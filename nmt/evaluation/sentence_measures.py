@@ -29,7 +29,8 @@ def measures(translation: Translation, references: Sequence[str], head: Head, sh
     Returns:
         `chrf` in per cent; `length` of the source in words; `log_prob`, natural, the mean of the target pieces; `cut`,
         whether the length limit cut the translation; `repetition`, the sequences of three words that repeat an earlier
-        one; `entropy` of the weights in nats, the mean of the target pieces; `coverage`, the mean distance from 1 of
+        one; `entropy` of the weights in nats, the mean of the target pieces; `zero_weights`, the share in per cent of
+        source pieces with a weight of exactly 0, the mean of the target pieces; `coverage`, the mean distance from 1 of
         the weights that each source word received; `unattended`, the source words that received less than
         `UNATTENDED`; `monotonicity`, the share in per cent of target words whose heaviest source word does not stand
         before that of the target word before, with two such words or more; and `end_weight`, the share in per cent of
@@ -52,6 +53,7 @@ def measures(translation: Translation, references: Sequence[str], head: Head, sh
     by_word = word_weights(translation, head, shift)
     received = by_word.sum(axis=0)
     found["entropy"] = abs(float(-(shares * logs).sum(axis=1).mean()))
+    found["zero_weights"] = float(100 * (rows == 0).mean())
     if received.size:
         found["coverage"] = float(np.abs(received - 1).mean())
         found["unattended"] = int((received < UNATTENDED).sum())

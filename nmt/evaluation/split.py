@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 from nmt.alignment.baselines import baselines
 from nmt.alignment.error_rate import AlignmentScore, against_gold, as_row
 from nmt.alignment.word_weights import SHIFTS, Head, links
-from nmt.evaluation import length_bins, metrics
-from nmt.evaluation.references import AttentionMap, reference_file
+from nmt.drawing.layout import plain_table
+from nmt.evaluation import metrics
+from nmt.evaluation.length_bins import ByLength, score_by_length
+from nmt.evaluation.references import AttentionMap, json_rows, reference_file
 from nmt.evaluation.sentence_measures import rows as sentence_rows
 from nmt.evaluation.sentence_measures import whole_words
 from nmt.links import Link, format_links, parse_file
@@ -23,10 +25,9 @@ from nmt.translation.types import Translation
 MOST_ROWS = 10_000
 #: What `evaluate_split` writes.
 FILES = (
-    *("hypotheses.txt", "source.txt", "reference.txt", "translations.txt", "scores.json", "sentences.json"),
-    *("reference-*.txt", "*_by_length.json", "*_by_length.png", "alignments.pharaoh", "attention.json", "heatmaps"),
+    *("hypotheses.txt", "source.txt", "reference.txt", "reference-*.txt", "scores.json", "sentences.json"),
+    *("alignments.pharaoh", "attention.json", "heatmaps"),
 )
-NEXT = "\n"  # between the blocks of translations.txt
 NO_WEIGHTS = "There are no attention weights (decoder=none, or too long lines): no alignments and no heatmaps."
 
 
@@ -36,7 +37,7 @@ class SplitResult(NamedTuple):
     Attributes:
         name: of the split.
         scores: the metrics.
-        by_length: BLEU or chrF by source length; None if every source line is empty.
+        by_length: BLEU or chrF by source length.
         alignment: agreement with the gold links for shift 0 and shift 1; empty without gold links.
         without_model: the same of links that need no model, by their name.
         pictures: the heatmaps, in the order of their lines.
@@ -47,13 +48,19 @@ class SplitResult(NamedTuple):
 
     name: str
     scores: metrics.Scores
-    by_length: length_bins.ByLength | None
+    by_length: ByLength
     alignment: dict[int, AlignmentScore]
     without_model: dict[str, AlignmentScore]
     pictures: list[Path]
     notes: list[str]
     folder: Path
     sentences: list[dict[str, Any]]
+
+    @property
+    def rates(self) -> list[tuple[str, str, str, str]]:
+        """What makes links, and their error rate, precision and recall."""
+        attention = {f"shift {shift} (row t at {SHIFTS[shift]})": score for shift, score in self.alignment.items()}
+        return [(label, *as_row(score)) for label, score in {**attention, **self.without_model}.items()]
 
     def in_folder(self, folder: Path) -> "SplitResult":
         """The same result after its folder was renamed."""
@@ -113,9 +120,8 @@ def evaluate_split(
     """Score one split and write all results into a folder.
 
     Files: `hypotheses.txt`, `source.txt`, `reference.txt` (further ones `reference-2.txt` and so on),
-    `translations.txt` (all of them, line by line), `scores.json`, `sentences.json` (the measures of each sentence),
-    `bleu_by_length.{json,png}` (or `chrf_by_length`, where BLEU cannot judge), and with attention
-    `alignments.pharaoh` (links of the translations), `attention.json` and `heatmaps/LINE-{word,subword}.png`.
+    `scores.json`, `sentences.json` (the measures of each sentence), and with attention `alignments.pharaoh` (links of
+    the translations), `attention.json` and `heatmaps/LINE-{word,subword}.png`.
 
     Args:
         translations: one for each line of the split.
@@ -134,18 +140,23 @@ def evaluate_split(
         UserError: a line, head or shift does not exist, or a file cannot be written.
     """
     _check(translations, name, display.lines)
-    scores = metrics.score([translation.text for translation in translations], references, languages[1], others)
+    sources, texts = ([getattr(each, side) for each in translations] for side in ("source", "text"))
+    scores = metrics.score(texts, references, languages[1], others)
+    by_length = score_by_length(sources, texts, references, languages[1], scores.judged_by, others)
     alignment, without_model = ({}, {}) if gold is None else _error_rates(gold, display.head)
     attentive = _attentive(translations)
     linked = [f"{format_links(_links(each, display))}\n" for each in translations] if attentive else []
-    _write_text(translations, [references, *others], folder)
-    by_length = _by_length(translations, [references, *others], (languages[1], scores.judged_by), folder, name)
+    texts_of_files = {"hypotheses.txt": texts, "source.txt": sources}
+    texts_of_files |= {reference_file(number): lines for number, lines in enumerate((references, *others), 1)}
+    for file, lines in texts_of_files.items():
+        write_pieces(folder / file, (f"{line}\n" for line in lines))
     _write_attention(folder, linked if attentive else None, attention_maps)
     drawn = attentive or display.view is not None
     pictures, of_pictures = _heatmaps(translations, references, folder, name, display) if drawn else ([], [NO_WEIGHTS])
     sentences = _write_measures(translations, [references, *others], folder, gold, display)
     described = {"split": name, "source_language": languages[0], "target_language": languages[1]}
-    figures = {"references": 1 + len(others), **metrics.as_json(scores)}
+    bins = {"unit": by_length.unit, "bins": [each._asdict() for each in by_length.bins]}
+    figures = {"references": 1 + len(others), **metrics.as_json(scores), "by_length": bins}
     rates = {"alignment": _rates(alignment, without_model, display)}
     more = {"measured": dict(measured or {}), "provenance": dict(provenance or {})}
     write_json(folder / "scores.json", {**described, **figures, **rates, **more})
@@ -200,25 +211,6 @@ def _check(translations: Sequence[Translation], name: str, lines: Sequence[int])
         )
 
 
-def _write_text(translations: Sequence[Translation], references: Sequence[Sequence[str]], folder: Path) -> None:
-    """Write translations, sources and each list of references: one file each, and one file with all, line by line."""
-    columns = {
-        "hypotheses.txt": [translation.text for translation in translations],
-        "source.txt": [translation.source for translation in translations],
-        **{reference_file(number): lines for number, lines in enumerate(references, 1)},
-    }
-    for file, lines in columns.items():
-        write_pieces(folder / file, (f"{line}\n" for line in lines))
-    blocks = (
-        f"{'' if number == 1 else NEXT}line {number}  (log-probability {translation.log_prob:.2f}, "
-        f"chrF {metrics.sentence_chrf(translation.text, *of_line):.1f})\n"
-        f"  source       {translation.source}\n"
-        f"  translation  {translation.text}\n" + "".join(f"  reference    {reference}\n" for reference in of_line)
-        for number, (translation, *of_line) in enumerate(zip(translations, *references, strict=True), 1)
-    )
-    write_pieces(folder / "translations.txt", blocks)
-
-
 def _write_measures(
     translations: Sequence[Translation],
     references: Sequence[Sequence[str]],
@@ -232,32 +224,14 @@ def _write_measures(
     rows = sentence_rows(translations, first, display.head, display.shift, others=others, gold=lines, forced=forced)
     shown: list[dict[str, Any]] = []
 
-    def pieces() -> Iterator[str]:
-        for at, row in enumerate(rows):
-            yield f"{',' if at else '['}\n{json.dumps(row, ensure_ascii=False)}"
-            if at < MOST_ROWS:
+    def kept() -> Iterator[dict[str, Any]]:
+        for row in rows:
+            if len(shown) < MOST_ROWS:
                 shown.append(row)
-        yield "\n]\n"
+            yield row
 
-    write_pieces(folder / "sentences.json", pieces())
+    write_pieces(folder / "sentences.json", json_rows(kept()))
     return shown
-
-
-def _by_length(
-    translations: Sequence[Translation],
-    references: Sequence[Sequence[str]],
-    judge: tuple[str, metrics.Metric],
-    folder: Path,
-    name: str,
-) -> length_bins.ByLength | None:
-    sources, texts = zip(*((each.source, each.text) for each in translations), strict=True)
-    if not any(map(str.split, sources)):
-        return None
-    (language, metric), (first, *others) = judge, references
-    result = length_bins.score_by_length(sources, texts, first, language, metric=metric, others=others)
-    write_json(folder / f"{metric}_by_length.json", length_bins.as_json(result))
-    length_bins.draw(result, folder / f"{metric}_by_length.png", f"{name}: {result.title}")
-    return result
 
 
 def _error_rates(gold: Gold, head: Head) -> tuple[dict[int, AlignmentScore], dict[str, AlignmentScore]]:
@@ -315,18 +289,12 @@ def summary(results: Sequence[SplitResult]) -> str:
     """The output of a command: scores, BLEU by length, alignment error rates, and where the files are."""
     parts = [metrics.as_table({result.name: result.scores for result in results})]
     for result in results:
-        if result.by_length is not None:
-            table = length_bins.as_table(result.by_length).split("\n\n")[0]  # the signature is printed above
-            parts.append(f"{result.name}, {result.by_length.title}\n{table}")
+        if result.by_length.bins:
+            bins = [[f"{each.shortest}-{each.longest}", str(each.sentences), f"{each.score:.2f}"]
+                    for each in result.by_length.bins]  # fmt: skip
+            parts.append(f"{result.name}, {result.by_length.title}\n{plain_table(result.by_length.header, bins)}")
         if result.alignment:
-            lines = [
-                "  shift {} (row t at {}): {}  (precision {}, recall {})".format(shift, SHIFTS[shift], *as_row(score))
-                for shift, score in result.alignment.items()
-            ]
-            lines += [
-                "  {}: {}  (precision {}, recall {})".format(label, *as_row(score))
-                for label, score in result.without_model.items()
-            ]
+            lines = ["  {}: {}  (precision {}, recall {})".format(*row) for row in result.rates]
             parts.append("\n".join([f"{result.name}, alignment error rate against the gold links", *lines]))
         where = [f"{result.name}, all results: {result.folder}"]
         if result.pictures:

@@ -205,7 +205,8 @@ def _all_weights(translation: Translation, details: Details, *, compact: bool) -
 def _weights(view: Translation | None, *, compact: bool) -> Json | None:
     if view is None or view.weights is None:
         return None
-    weights = view.weights
+    # Only an exact zero is 0 in the document.
+    weights = np.where(view.weights > 0, np.maximum(view.weights, 1 / 255 if compact else 10.0**-DIGITS), view.weights)
     names = view.heads if len(view.heads) == len(weights) else [str(head) for head in range(len(weights))]
     return {
         "heads": list(names),

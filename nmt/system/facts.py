@@ -91,6 +91,7 @@ _MEASURED = Fields(
     optional={
         **dict.fromkeys(("perplexity", "attention_entropy", "hidden_share", *_RATES), optional(number(0, 1e30))),
         "attention_entropy_by_head": optional(Fields(further=optional(AMOUNT))),
+        "hidden_share_by_head": optional(Fields(further=optional(AMOUNT))),
         **dict.fromkeys(("forced_sentences", "parameters", "threads", "processes"), COUNT),
         "device": TEXT,
     }
@@ -124,7 +125,7 @@ MEASURES = Fields(
     required={"line": whole(1)},
     optional={
         **dict.fromkeys(("chrf", "repetition", "unattended", "length", "context_sentences"), AMOUNT),
-        **dict.fromkeys(("log_prob", "entropy", "coverage", "monotonicity", "end_weight"), FIGURE),
+        **dict.fromkeys(("log_prob", "entropy", "zero_weights", "coverage", "monotonicity", "end_weight"), FIGURE),
         "cut": Kind(lambda value: isinstance(value, bool), "true or false"),
         "error_rate": optional(AMOUNT),
         "gold": Kind(lambda value: isinstance(value, str), "text"),

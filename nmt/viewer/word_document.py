@@ -15,7 +15,7 @@ def sentence_of_words(source: Sequence[str], target: Sequence[str], weights: Seq
         target: T words.
         weights: [T][S] in thousandths.
     """
-    flat = bytes(round(255 * min(_FULL, max(0, weight)) / _FULL) for row in weights for weight in row)
+    flat = bytes(max(weight > 0, round(255 * min(_FULL, weight) / _FULL)) for row in weights for weight in row)
     stored = {
         "heads": ["0"],
         "shape": [1, len(target), len(source)],

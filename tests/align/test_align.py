@@ -124,27 +124,6 @@ def test_error_rates_of_attention_and_saliency(trained: Path, here: Path, files:
     assert float(found["saliency"]) < 50
 
 
-def test_links_of_another_program_stand_beside_those_of_the_run(
-    trained: Path, here: Path, files: list[str], capfd: Capture
-) -> None:
-    path, other = gold(here / "gold"), gold(here / "other", "{0}-{1}")
-    assert call("align", f"links={other}", f"gold={path}", *files) == 0
-    alone = rates(capfd.readouterr().out)
-    assert call("align", f"run={trained}", *files, f"gold={path}", f"other_links={other}") == 0
-    beside = rates(capfd.readouterr().out)
-    assert {name: beside[name] for name in ("other", *WITHOUT_MODEL)} == {
-        "other": alone.pop(str(other)),
-        **alone,
-    }
-    saved = [json.loads(file.read_text()) for file in (trained / "alignments").glob("gold-*.json")]
-    known = [list(measured["without_model"]) for measured in saved]
-    assert ["other", *WITHOUT_MODEL] in known
-    assert call("align", f"run={trained}", *files, f"other_links={other}") == 1
-    assert "other_links= is scored against gold links: give gold=FILE as well." in capfd.readouterr().err
-    assert call("align", f"run={trained}", *files, f"gold={path}", "other_links=none-such") == 1
-    assert "none-such" in capfd.readouterr().err
-
-
 def test_gold_without_sure_links_has_no_recall(here: Path, capfd: Capture) -> None:
     links, possible = write_lines(here / "links", ["0-0 1-1"]), write_lines(here / "gold", ["0p0"])
     assert call("align", f"links={links}", f"gold={possible}") == 0

@@ -4,11 +4,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 from matplotlib.text import Text
 
 from nmt.drawing import fonts, heatmap
+from nmt.drawing.matrix import ZERO
 from nmt.drawing.style import pixels
 from nmt.system.errors import UserError
 from tests.alignment.by_hand import EMPTY, WORKED, even
@@ -25,6 +27,17 @@ def test_the_matrix_has_target_rows_and_source_columns() -> None:
     shown = np.asarray(picture.axes[0].images[0].get_array())
     np.testing.assert_allclose(shown, WORKED.weights[1])
     assert picture.axes[0].images[0].get_clim() == (0, 1)
+
+
+def test_exact_zeros_are_grey_and_small_weights_are_not() -> None:
+    weights = np.array([[[0, 1e-6, 1], [0.5, 0, 0.5], [1, 1e-6, 0]]], dtype=np.float32)
+    picture = heatmap.figure(even("a b", "x y")._replace(weights=weights), level="subword")
+    image = picture.axes[0].images[0]
+    colours = image.to_rgba(image.get_array())
+    grey = [to_hex(colour) == ZERO for row in colours for colour in row]
+    assert grey == (weights == 0).ravel().tolist()
+    assert "A grey cell has a weight of exactly 0." in " ".join(" ".join(texts(picture)).split())
+    assert "grey" not in " ".join(texts(heatmap.figure(even("a b", "x y"), level="subword")))
 
 
 def test_labels_stand_at_their_rows_and_columns() -> None:

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from nmt.evaluation.references import attention_maps, entropy, forced_rows, hidden_share, perplexity
+from nmt.evaluation.references import attention_maps, by_head, entropy, forced_rows, hidden_share, perplexity
 from nmt.translation.types import Translation
 from tests.alignment.by_hand import EMPTY, WORKED, even
 
@@ -55,6 +55,16 @@ def test_the_share_of_slots_without_weight() -> None:
     assert looked.weights is not None
     assert hidden_share([WORKED, EMPTY, looked]) == 5 / (40 + looked.weights.size)
     assert hidden_share([EMPTY]) is None
+    # Of two heads with two rows of two, one looks at one place in each row, the other in one of them.
+    sparse = forced([[[1, 0], [0, 1]], [[0.5, 0.5], [1, 0]]])
+    assert by_head([sparse, sparse], hidden_share) == {"0": 0.5, "1": 0.25}
+    assert by_head([looked], hidden_share) is None, "one head"
+
+
+def test_only_an_exact_zero_is_zero_thousandths() -> None:
+    weights = [[[1e-6, 0, 0.9996], [0, 0.4, 0.6], [1, 0, 0]]]
+    (shown,) = attention_maps([forced(weights, words=2)], [1], 1)
+    assert shown["weights"] == [[1, 0], [0, 400]]
 
 
 def test_a_row_by_hand() -> None:

@@ -19,6 +19,8 @@ def test_measures_of_a_sentence() -> None:
     rows = [[0.1, 0.3, 0.4, 0.1, 0.1], [0.5, 0.3, 0.2], [0.1, 0.1, 0.1, 0.6, 0.1], [0.2, 0.8]]
     assert found["entropy"] == pytest.approx(-sum(p * math.log(p) for row in rows for p in row) / 4)
     assert measures(WORKED, ["houses burn"], "1")["entropy"] > found["entropy"]
+    # Five weights are not there: two in the second row, three in the last.
+    assert found["zero_weights"] == pytest.approx(100 * 5 / 20)
 
 
 def test_monotonicity_is_the_share_of_steps_that_do_not_go_back() -> None:

@@ -123,6 +123,11 @@ test("bytes are weights of 1 / 255", () => {
   assert.deepEqual(weights.numbers({ data: null, bytes: "AFH/" }), [0, 81 / 255, 1]);
 });
 
+test("a weight of exactly 0 is not shaded as a small one", () => {
+  assert.deepEqual([0, 0.001, 0.3, 1].map((weight) => weights.shade(weight)), ["zero", "p0", "p3", "p10"]);
+  assert.deepEqual([0, -0.3].map((weight) => weights.shade(weight, true)), ["p0", "n3"]);
+});
+
 test("heads are selected as on the command line", () => {
   const heads = ["1.1", "1.2", "2.1", "2.2"];
   assert.deepEqual(weights.selections(heads), ["mean", "1.mean", "2.mean", ...heads]);

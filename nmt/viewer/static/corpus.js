@@ -12,6 +12,7 @@ const NAMES = {
   chrf: "chrF",
   length: "words",
   entropy: "entropy",
+  zero_weights: "zero weights, %",
   coverage: "coverage deviation",
   repetition: "repeated",
   log_prob: "log-probability per piece",

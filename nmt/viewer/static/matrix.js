@@ -1,15 +1,9 @@
 /** A matrix of weights as a table that the arrow keys walk. */
 
 import { bar, h, roving } from "./dom.js";
-import { coverage, entropies } from "./weights.js";
+import { coverage, entropies, shade } from "./weights.js";
 import { lights } from "./state.js";
 import { number, percent } from "./text.js";
-
-/** The class that shades a cell: ten steps, another hue for a negative weight. */
-export function shade(weight) {
-  const step = Math.min(10, Math.round(10 * Math.abs(weight)));
-  return step ? `${weight < 0 ? "n" : "p"}${step}` : "p0";
-}
 
 const GOLD = { sure: ", gold link", possible: ", possible gold link" };
 
@@ -20,7 +14,7 @@ function cellOf(view, row, column, kept, signed) {
   return h(
     "td",
     {
-      class: `cell ${shade(weight)}${gold ? ` gold ${gold}` : ""}`,
+      class: `cell ${shade(weight, signed)}${gold ? ` gold ${gold}` : ""}`,
       "data-row": row,
       "data-column": column,
       "data-stop": true,

@@ -9,6 +9,13 @@ export function numbers(stored) {
   return Array.from(bytes, (char) => char.charCodeAt(0) / 255);
 }
 
+/** The class that shades a cell: ten steps, another hue for a negative weight, and grey for a weight of exactly 0. */
+export function shade(weight, signed = false) {
+  if (weight === 0 && !signed) return "zero";
+  const step = Math.min(10, Math.round(10 * Math.abs(weight)));
+  return step ? `${weight < 0 ? "n" : "p"}${step}` : "p0";
+}
+
 const layerOf = (head) => (head.includes(".") ? head.slice(0, head.indexOf(".")) : "");
 
 /** The positions of the heads whose mean a selection is: a head, "mean", "2.mean". */

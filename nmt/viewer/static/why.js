@@ -1,4 +1,4 @@
-/** Why a weight: energies, window, softmax, factor and read of one step, with the score's equation and its numbers. */
+/** Why a weight: energies, window, normaliser, factor and read of one step, with the equations and their numbers. */
 
 import { bar, choice, h, roving, scrolling, table } from "./dom.js";
 import { windowFigure } from "./figures.js";
@@ -56,7 +56,8 @@ export function derivation(stage, row, step, at, piece) {
     if (row.bias) lines.push(`Window's bias: ${number(bias, 3)}, so ${number(logit, 3)}.`);
     if (logit !== null && !stage.is_softmax) {
       lines.push(
-        `Normaliser ${stage.normaliser} over ${count} visible pieces, ${stage.normalisation}: ${number(row.shares[at], 3)}.`,
+        `Normaliser ${stage.normaliser} over ${count} visible pieces, ` +
+          `${stage.normalisation}: ${number(row.shares[at], 3)}.`,
       );
     } else if (logit !== null) {
       lines.push(
