@@ -13,7 +13,7 @@ import attention_study
 from study import records, rows
 from study.questions import EQUAL_TIME, LONGER, QUESTIONS
 
-from nmt.build import parts as build
+from nmt.build.parts import assemble
 from nmt.config.composition import compose
 from nmt.runs.run import settings
 from tests.compare.runs import result
@@ -28,7 +28,7 @@ def test_all_variants_can_be_built_and_differ(corpus: str) -> None:
     variants = rows.ROWS if corpus == "multi30k" else rows.ONCE
     configs = [compose("train", [*rows.SIZES, f"data={corpus}", *row.overrides, "seed=1"]) for row in variants]
     for config in configs:
-        build.assemble(config, 50, 50, True)
+        assemble(config, 50, 50, True)
     assert len({str(settings(config)) for config in configs}) == len({row.name for row in variants}) == len(variants)
 
 

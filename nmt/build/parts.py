@@ -128,7 +128,7 @@ def model_settings(config: DictConfig) -> ModelSettings:
     return checked(ModelSettings, _plain(config.model, "model"), "model")()
 
 
-def check(config: DictConfig) -> None:
+def check_settings(config: DictConfig) -> None:
     """Check the settings of every choice against the constructor that takes them, before any work.
 
     Raises:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from nmt.alignment.word_weights import links
-from nmt.build import parts as build
 from nmt.build.approximations import MINUTES, measured
 from nmt.build.open import unchecked
+from nmt.build.parts import build_model, build_optimizer
 from nmt.build.paths import pipes_of
 from nmt.config.quotes import pasteable, python, unquoted
 from nmt.data.document_lines import contexts_of
@@ -82,8 +82,8 @@ def _follow(processes: Processes) -> int:
     splits = recipe.source.read("train"), recipe.source.read("valid")
     tokenizer = tokenizer_for(recipe, splits[0], lambda _: None)
     with _enough_memory():
-        model = build.build_model(recipe.config, tokenizer).to(compute.device)
-        optimizer = build.build_optimizer(recipe.config, model)
+        model = build_model(recipe.config, tokenizer).to(compute.device)
+        optimizer = build_optimizer(recipe.config, model)
         _, batches, _ = prepared(recipe, tokenizer, splits, lambda _: None)
         learner = Learner(model, optimizer, recipe.schedule, recipe.settings, compute, processes)
         follow(learner, batches, recipe.place.seed, load_state(run.state) if run.state.exists() else None)
@@ -125,8 +125,8 @@ class _Session:
         tokenizer = tokenizer_for(self.recipe, train_split, self.say)
         give_memory_back()
         with _enough_memory(), possible():
-            model = build.build_model(self.recipe.config, tokenizer).to(compute.device)
-        optimizer = build.build_optimizer(self.recipe.config, model)
+            model = build_model(self.recipe.config, tokenizer).to(compute.device)
+        optimizer = build_optimizer(self.recipe.config, model)
         pairs, batches, valid_batches = prepared(self.recipe, tokenizer, (train_split, valid_split), self.say)
         if state is not None and self.recipe.run is not None:
             check_state(self.recipe.run.state, state, model)
