@@ -362,6 +362,11 @@ def test_the_model_as_it_comes() -> None:
     build_trainer(config)
 
 
+def test_no_line_is_too_long() -> None:
+    lines = [(path, line) for path in CONFIGS.rglob("*.yaml") for line in path.read_text(encoding="utf-8").splitlines()]
+    assert [(path, line) for path, line in lines if len(line) > 120] == []
+
+
 def test_every_group_is_tested() -> None:
     # A new group needs a test of its own here.
     assert set(GROUPS) <= {
@@ -371,7 +376,7 @@ def test_every_group_is_tested() -> None:
             "decoder",
             "decoder/readout",
             "encoder",
-            "encoder/positions",
+            "positions",
             "experiment",
             "optimizer",
             "schedule",

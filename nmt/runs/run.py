@@ -53,10 +53,20 @@ from nmt.text.tokenizer import Tokenizer
 
 #: The number of the format of run folders, in run.json. Whoever changes the format raises it and, from version 1.0 on,
 #: adds to `UPGRADES` a function from configurations of the format before to those of the new one, by the old number.
-FORMAT = 1
-UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+FORMAT = 2
+UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: lambda tree: _with_positions_apart(tree)}
 #: Before the sentence at the end of a training's log.
 EXAMPLE_FOLLOWS = "A sentence of the validation set, and its translation:"
+
+
+def _with_positions_apart(tree: dict[str, Any]) -> dict[str, Any]:
+    """A configuration in which `encoder/positions` is the group `positions`. Weights of such encoders are refused."""
+    choices = tree.get("choices")
+    if not isinstance(choices, dict):
+        return tree
+    longer = {"encoder/positions": "encoder/positions@encoder.positions"}
+    names = {longer.get(key, key).replace("encoder/positions@", "positions@"): name for key, name in choices.items()}
+    return {**tree, "choices": names}
 
 
 @functools.lru_cache(maxsize=16)
