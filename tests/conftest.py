@@ -1,7 +1,6 @@
 """What tests of several rooms share."""
 
 import contextlib
-import importlib.util
 import os
 import signal
 from pathlib import Path
@@ -15,9 +14,6 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Programs that tests start inherit what is ignored, as SIGHUP is under nohup.
 with contextlib.suppress(ValueError, AttributeError):
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
-
-# Scripts that read comparisons need their room, which can be deleted.
-collect_ignore_glob = [] if importlib.util.find_spec("nmt.compare") else ["test_study*.py"]
 
 # A busy machine may take any time over an example, or over making one.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -41,7 +41,6 @@ VERBS = {
     verb: {"verbs"} for verb in ("train", "translate", "evaluate", "align", "contrast", "check", "export", "serve")
 }
 TOP = {
-    "system": {"links"},  # to show links in a terminal
     "links": set[str](),
     "notebook": {"viewer", "drawing"},
     "api": {"text", "data", "alignment", "drawing", "inspection", "translation", "config", "build", "notebook"},

@@ -25,6 +25,7 @@ from nmt.data.pairs import length_ratio, lexicon_of
 from nmt.data.sources import UserFiles
 from nmt.data.streams import keeping_pipes
 from nmt.data.token_batches import TokenBatches
+from nmt.links import linked
 from nmt.model import Seq2Seq
 from nmt.model.weights import lost
 from nmt.runs.run import EXAMPLE_FOLLOWS, Run, TakenError, free_name
@@ -35,7 +36,7 @@ from nmt.system.locks import LockedError, locked
 from nmt.system.memory import give_memory_back
 from nmt.system.platform import peak_memory
 from nmt.system.processes import Processes, joined
-from nmt.system.terminal import linked, print_message, printable
+from nmt.system.terminal import print_message, printable
 from nmt.text.tokenizer import Tokenizer
 from nmt.train.advice import CHANGEABLE, in_words, verdict
 from nmt.train.preparation import check_documents, guiding_links, prepared, tokenizer_for
