@@ -8,14 +8,20 @@ The file is for gold links, links for guided alignment and links to score. Every
 """
 
 import contextlib
+import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Literal, NamedTuple, TextIO
 
 from nmt.system.errors import UserError, check_parallel
+from nmt.system.terminal import visible
 
 Link = tuple[int, int]
+#: The number of the first word.
+Base = Literal[0, 1]
 
+_SUPERSCRIPTS = str.maketrans("0123456789,", "⁰¹²³⁴⁵⁶⁷⁸⁹˒")
+_COLOURS = (36, 33, 32, 35, 34, 31)
 _NUMBER = "([0-9]{1,9})"
 _NAACL = re.compile(rf"{_NUMBER}\s+{_NUMBER}\s+{_NUMBER}(?:\s+([SP]))?(?:\s+[-+.0-9eE]+)?")
 #: Fewer links may miss the first word of every sentence by chance.
@@ -174,3 +180,39 @@ def looks_based_on_one(links: Iterable[GoldLinks], numbered: bool) -> bool:
     possible = [link for pair in links for link in pair.possible]
     first = max if numbered else min
     return len(possible) >= _ENOUGH and all(first(link) > 0 for link in possible)
+
+
+def has_colours(stream: TextIO) -> bool:
+    """Whether to write colours: to a terminal that is not `dumb`, unless NO_COLOR is set."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "") not in ("", "dumb")
+
+
+def linked(source: Sequence[str], target: Sequence[str], links: Collection[Link], stream: TextIO) -> list[str]:
+    """Two lines for a stream: the words of the source with their numbers, and those of the target with the same ones.
+
+    Where the stream shows colours, words that are linked have one colour, too.
+    """
+    raised = _has_superscripts(stream)
+
+    def numbered(word: str, numbers: Sequence[int]) -> str:
+        text = visible(word)
+        if not numbers:
+            return text
+        mark = ",".join(str(number + 1) for number in numbers)
+        mark = mark.translate(_SUPERSCRIPTS) if raised else f"[{mark}]"
+        colour = _COLOURS[numbers[0] % len(_COLOURS)]
+        return f"\x1b[{colour}m{text}{mark}\x1b[0m" if has_colours(stream) else f"{text}{mark}"
+
+    partners = {word: sorted(one for one, other in links if other == word) for word in range(len(target))}
+    known = {one for one, _ in links}
+    above = [numbered(word, [number] if number in known else []) for number, word in enumerate(source)]
+    below = [numbered(word, partners[number]) for number, word in enumerate(target)]
+    return [" ".join(above), " ".join(below)]
+
+
+def _has_superscripts(stream: TextIO) -> bool:
+    try:
+        "¹⁰˒".encode(stream.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True

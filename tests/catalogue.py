@@ -11,7 +11,7 @@ import torch
 from omegaconf import DictConfig, OmegaConf
 
 from nmt.attention import Attention
-from nmt.build import parts as build
+from nmt.build.parts import assemble, build_attention
 from nmt.config.composition import compose
 from nmt.config.configuration import config_folder
 from nmt.model import Decoded, Seq2Seq
@@ -82,7 +82,7 @@ def attention(
         for room, choice in files
     }
     node = OmegaConf.create({**nodes.pop(""), **nodes})
-    made = build.build_attention(node, query_size, value_size).double()
+    made = build_attention(node, query_size, value_size).double()
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in made.parameters():
@@ -153,7 +153,7 @@ def assembled(
     config: DictConfig, pieces: tuple[int, int] = (23, 29), joint: bool = False, train: bool = False
 ) -> Seq2Seq:
     """`model` from a configuration that is composed already."""
-    made = build.assemble(config, *pieces, joint).double()
+    made = assemble(config, *pieces, joint).double()
     with torch.no_grad():  # biases start at zero, where mistakes hide
         generator = torch.Generator().manual_seed(5)
         for parameter in made.parameters():

@@ -10,7 +10,16 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
-from nmt.build import parts as build
+from nmt.build.parts import (
+    assemble,
+    build_model,
+    build_optimizer,
+    build_schedule,
+    build_search,
+    build_source,
+    build_tokenizer_trainer,
+    build_trainer,
+)
 from nmt.config.composition import compose
 from nmt.config.configuration import groups_of
 from nmt.config.help_text import help_text
@@ -52,16 +61,16 @@ TOKENIZERS, SEARCHES, TRAINERS = options("tokenizer"), options("search"), option
 def tokenizer(choice: str) -> Tokenizer:
     config = compose("train", [f"tokenizer={choice}", "tokenizer.vocabulary_size=320"])
     source, target = zip(*ROWS, strict=True)
-    return build.build_tokenizer_trainer(config).train(source, target)[0]
+    return build_tokenizer_trainer(config).train(source, target)[0]
 
 
 def one_step(*overrides: str, kind: str = "unigram") -> None:
     """Composes a configuration, builds all that it names, trains one step and translates two sentences."""
     config = compose("train", small(f"tokenizer={kind}", "tokenizer.vocabulary_size=320", *overrides))
     words = tokenizer(kind)
-    trainer, schedule = build.build_trainer(config), build.build_schedule(config)
-    model = build.build_model(config, words).train()
-    optimizer = build.build_optimizer(config, model)
+    trainer, schedule = build_trainer(config), build_schedule(config)
+    model = build_model(config, words).train()
+    optimizer = build_optimizer(config, model)
     source, target = words.source.encode(["rot", "eins zwei drei"]), words.target.encode(["red", "one two three"])
     before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
     batch, contexts = make_batch(source, target), [["blau"], ["rot eins", "haus"]][: 2 * (model.context_sentences > 0)]
@@ -79,7 +88,7 @@ def one_step(*overrides: str, kind: str = "unigram") -> None:
         group["lr"] *= schedule.factor(9, 0.5) if schedule.factor(9, 0.5) else 1
     optimizer.step()
     assert any(not parameter.equal(before[name]) for name, parameter in model.named_parameters())
-    translator = Translator([model], words, build.build_search(config.search), extra_length=3, length_ratio=1)
+    translator = Translator([model], words, build_search(config.search), extra_length=3, length_ratio=1)
     found = list(translator.translate(requests_of(["rot", "eins zwei drei"], contexts)))
     assert len(found) == 2
     for best, *_ in found:
@@ -203,7 +212,7 @@ def test_every_data_set(choice: str, folders: dict[str, Path]) -> None:
     if choice == "builtin":
         words += ["data.train_pairs=50", "data.valid_pairs=5", "data.test_pairs=5"]
     config = compose("train", quote(words))
-    source = build.build_source(config)
+    source = build_source(config)
     assert isinstance(source, DataSource)
     assert config.trainer.steps or config.trainer.epochs or config.trainer.minutes
     if choice in OFFLINE:
@@ -226,8 +235,8 @@ def test_every_experiment(choice: str) -> None:
         sizes += ["model.embedding_size=10", "decoder.size=10"]
     words = [f"experiment={choice}", *sizes, "data=builtin", "name=mine"]
     config = compose("train", small(*words))
-    build.assemble(config, 300, 300, joint=bool(config.tokenizer.joint))
-    build.build_trainer(config)
+    assemble(config, 300, 300, joint=bool(config.tokenizer.joint))
+    build_trainer(config)
     one_step(*[word for word in SMALL if "size=" not in word], *words, "tokenizer=unigram")
 
 
@@ -324,7 +333,7 @@ def test_the_readme_shows_no_other_variants() -> None:
     overrides = [shlex.split(row) for row in rows]
     assert sorted(" ".join(words) for words in overrides) == sorted(VARIANTS)
     for words in overrides:
-        build.assemble(compose("train", words), 300, 300, joint=True)
+        assemble(compose("train", words), 300, 300, joint=True)
 
 
 @pytest.mark.parametrize(("wiring", "score"), [("bahdanau", "general"), ("luong", "location"), ("conditional", "dot")])
@@ -340,7 +349,7 @@ def test_every_verb(verb: str) -> None:
     config = compose(verb, [])
     assert OmegaConf.missing_keys(config) == (set() if verb in ("train", "align") else {"run"})
     if verb != "align":
-        build.build_search(config.search)
+        build_search(config.search)
 
 
 def test_comparing_and_sweeping_have_their_settings() -> None:
@@ -352,11 +361,16 @@ def test_comparing_and_sweeping_have_their_settings() -> None:
 
 def test_the_model_as_it_comes() -> None:
     config = compose("train", [])
-    model = build.assemble(config, 4000, 4000, joint=True)
+    model = assemble(config, 4000, 4000, joint=True)
     assert sum(parameter.numel() for parameter in model.parameters()) < 10_000_000
-    build.build_optimizer(config, model)
-    build.build_schedule(config)
-    build.build_trainer(config)
+    build_optimizer(config, model)
+    build_schedule(config)
+    build_trainer(config)
+
+
+def test_no_line_is_too_long() -> None:
+    lines = [(path, line) for path in CONFIGS.rglob("*.yaml") for line in path.read_text(encoding="utf-8").splitlines()]
+    assert [(path, line) for path, line in lines if len(line) > 120] == []
 
 
 def test_every_group_is_tested() -> None:
@@ -368,7 +382,7 @@ def test_every_group_is_tested() -> None:
             "decoder",
             "decoder/readout",
             "encoder",
-            "encoder/positions",
+            "positions",
             "experiment",
             "optimizer",
             "schedule",

@@ -4,7 +4,6 @@ import os
 import shutil
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -137,25 +136,6 @@ def test_names_that_windows_refuses_are_refused_there_only(name: str, monkeypatc
     monkeypatch.setattr(system, "_POSIX", False)
     assert "Windows" in system.name_problem(name)
     assert not system.name_problem(f"console-{name[:1]}-x")
-
-
-def test_files_are_read_at_places_by_many_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(os, "pread")
-    data = bytes(range(256)) * 40
-    (tmp_path / "data").write_bytes(data)
-    with (tmp_path / "data").open("rb") as file:
-        wrong: list[int] = []
-
-        def read(first: int) -> None:
-            places = range(first, len(data) - 7, 97)
-            wrong.extend(at for at in places if system.read_at(file.fileno(), 7, at) != data[at : at + 7])
-
-        threads = [threading.Thread(target=read, args=(first,)) for first in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    assert not wrong
 
 
 def test_commands_to_paste_fit_the_shell(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.system.terminal import has_colours, linked, markdown, visible
+from nmt.links import has_colours, linked
+from nmt.system.terminal import markdown, visible
 
 
 class Terminal(io.TextIOWrapper):

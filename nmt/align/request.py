@@ -7,10 +7,9 @@ from typing import Annotated, Any, Literal
 
 from nmt.alignment.symmetrization import SYMMETRIZATIONS, symmetrize
 from nmt.build.aligner import AlignerRequest
-from nmt.build.link_scores import check_base
 from nmt.build.requests import Data
 from nmt.data.document_lines import Followed
-from nmt.links import Link
+from nmt.links import Base, Link
 from nmt.system.errors import SettingError, UserError
 from nmt.system.limits import Limit
 
@@ -28,7 +27,7 @@ class Aligning:
     target: Path | None
     split: str | None
     gold: Path | None
-    gold_base: int
+    gold_base: Base
     words: str
     languages: Any
     method: Literal["attention", "saliency"]
@@ -45,7 +44,6 @@ class Aligning:
     documents: Followed = "blank"
 
     def __post_init__(self) -> None:
-        check_base("gold_base", self.gold_base)
         if self.run is None:
             raise UserError("Give run=checkpoints/NAME to make links, or links=FILE gold=FILE to score existing links.")
         if self.method == "saliency" and self.shift == "1":

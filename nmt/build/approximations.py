@@ -4,6 +4,7 @@ They are a shortlist, bfloat16 and int8 (docs/benchmarks.md). Log-probabilities 
 for them gets float32 and the whole vocabulary. A GPU has bfloat16 anyway.
 """
 
+import contextlib
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -44,7 +45,7 @@ def approximations(run: Run, compute: Compute, shortlists: Sequence[int] = SHORT
     exact, bf16 = (dataclasses.replace(compute, dtype=dtype) for dtype in (None, torch.bfloat16))
     name, best = (EXACT, exact) if bf16.emulates else ("bf16", bf16)
     result: dict[str, Approximation] = {}
-    if run.lexicon.exists():  # a run of an early version has none
+    if run.lexicon.exists():
         result |= {f"{name}+shortlist={count}": Approximation(best, count) for count in shortlists}
     # The output layer in int8, and the rest in bfloat16 or float32.
     if has_int8() and not bf16.emulates:
@@ -145,14 +146,9 @@ def _fastest(candidates: Mapping[str, Approximation], scores: Mapping[str, float
 
 def _noted(run: OpenRun) -> dict[str, float]:
     """The score of each approximation by a measurement of the present weights; empty without one."""
-    noted = run.facts.get("precision")
-    if not isinstance(noted, dict):
-        return {}
-    try:
-        if noted.get("step") != run.best_step:  # trained on since
-            return {}
-    except UserError:  # translating needs no history
-        return {}
-    values = noted.get("valid_chrf", noted.get("valid_bleu"))
-    values = values if isinstance(values, dict) else {}
-    return {name: value for name, value in values.items() if isinstance(value, int | float)}
+    measurement = run.facts.get("precision", {})
+    with contextlib.suppress(UserError):  # translating needs no history
+        if measurement and measurement.get("step") == run.best_step:  # not trained on since
+            scores: dict[str, float] = measurement.get("valid_chrf") or measurement.get("valid_bleu") or {}
+            return scores
+    return {}

@@ -18,13 +18,8 @@ from nmt.data.languages import language_codes
 from nmt.data.lines import read_lines, read_parallel_lines
 from nmt.data.misalignment import doubts_about
 from nmt.drawing.layout import plain_table
-from nmt.links import (
-    NO_LINKS,
-    GoldLinks,
-    Link,
-    is_naacl,
-)
-from nmt.system.errors import SettingError, UserError, check_parallel
+from nmt.links import NO_LINKS, Base, GoldLinks, Link, is_naacl
+from nmt.system.errors import UserError, check_parallel
 from nmt.system.terminal import print_message, printable
 
 #: Settings that have no effect on a file of links.
@@ -42,14 +37,12 @@ class Linking:
     gold: Path | None
     source: Path | None
     target: Path | None
-    links_base: int
-    gold_base: int
+    links_base: Base
+    gold_base: Base
     words: str
     languages: Any
 
     def __post_init__(self) -> None:
-        for key in ("links_base", "gold_base"):
-            check_base(key, getattr(self, key))
         if self.gold is None:
             raise UserError("links= needs gold links: give gold=FILE as well.")
         if self.words == "moses" and self.languages is None:
@@ -91,12 +84,6 @@ def score_links(request: Linking, overrides: Sequence[str]) -> int:
         predicted |= baselines(gold, words.sizes(*text))
     print(printable(table(predicted, gold)))
     return 0
-
-
-def check_base(key: str, number: int) -> None:
-    """UserError unless words are counted from 0 or 1."""
-    if number not in (0, 1):
-        raise SettingError(key, number, "must be 0 or 1.")
 
 
 def named_languages(named: Any, known: tuple[str, str]) -> tuple[str, str]:

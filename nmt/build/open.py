@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from omegaconf import DictConfig
 
-from nmt.build import parts as build
+from nmt.build.parts import build_model, build_search, build_source
 from nmt.build.paths import pipes_of
 from nmt.build.requests import SearchRequest
 from nmt.config.configuration import read_yaml
@@ -94,7 +94,7 @@ def open_model(run: OpenRun, checkpoint: Checkpoint, compute: Compute) -> tuple[
     """
     tokenizer = load_tokenizer(run.files.tokenizer)
     with describes(run.files, "a model", as_saved=True):
-        model = build.build_model(run.config, tokenizer, initial=False)
+        model = build_model(run.config, tokenizer, initial=False)
     if run.files.is_unchecked():
         print_message(f"warning: {unchecked(run.files)}")
     load_weights(run.files.best if checkpoint == "best" else run.files.last, model)
@@ -160,7 +160,7 @@ def own_data(run: OpenRun, named: str | None, files: str) -> DataSource:
     with _placed(run), describes(run.files, "a data set", as_saved=True):
         if pipes := pipes_of(run.config["data"]):
             raise UserError(f"{pipes}: a pipe, and its text was not kept.")
-        source = build.build_source(run.config)
+        source = build_source(run.config)
         source.tests()
         return source
 
@@ -269,7 +269,7 @@ class TranslatorRequest:
         """
         runs, first = self.runs, self.runs[0]
         with describes(first.files, "a search", as_saved=not self.search.words):
-            search = build.build_search(self.search.for_run(first.config)[1])
+            search = build_search(self.search.for_run(first.config)[1])
         opened = [open_model(run, self.checkpoint, self.compute) for run in runs]
         note_unused_attention((run.config for run in runs), self.search.words)
         models, tokenizer = [model for model, _ in opened], opened[0][1]

@@ -9,7 +9,6 @@ import contextlib
 import functools
 import importlib
 import inspect
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, cast
@@ -128,7 +127,7 @@ def model_settings(config: DictConfig) -> ModelSettings:
     return checked(ModelSettings, _plain(config.model, "model"), "model")()
 
 
-def check(config: DictConfig) -> None:
+def check_settings(config: DictConfig) -> None:
     """Check the settings of every choice against the constructor that takes them, before any work.
 
     Raises:
@@ -282,7 +281,7 @@ def build_model(config: DictConfig, tokenizer: Tokenizer, *, initial: bool = Tru
     model.identity = {"tokenizer": tokenizer.fingerprint} | {
         key: str(value)
         for key, value in sorted(settings.items())
-        if re.split("[/.]", key)[0] in _OF_WEIGHTS and not key.endswith(_NOT_OF_WEIGHTS)
+        if place(key).split(".")[0] in _OF_WEIGHTS and not key.endswith(_NOT_OF_WEIGHTS)
     }
     return model
 

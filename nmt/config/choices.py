@@ -7,6 +7,7 @@ place after an @. A saved configuration has these names and the settings, and no
 """
 
 import functools
+from collections.abc import Iterable
 from typing import Any
 
 from nmt.config.configuration import TARGET, config_folder, groups_of, look_up, read_yaml, without_classes
@@ -27,6 +28,27 @@ def place(key: str) -> str:
     """The place of a choice's settings: "attention.score" for the key "attention/score"."""
     group, _, package = key.partition("@")
     return package or group.replace("/", ".")
+
+
+@functools.cache
+def owners_of(group: str) -> dict[str, list[str]]:
+    """The choices that bring a choice of `group` along, by their groups.
+
+    {"decoder": ["conv", "transformer"], "encoder": [...]} for "positions"
+    """
+
+    def brings(name: str) -> bool:
+        entries = [entry for entry in read_yaml(name).get("defaults", []) if isinstance(entry, dict)]
+        return any(str(key).startswith(f"/{group}@") for entry in entries for key in entry)
+
+    owners = {other: [name for name in names if brings(f"{other}/{name}")] for other, names in _installed().items()}
+    return {other: names for other, names in owners.items() if names}
+
+
+def in_command(group: str, choices: Iterable[str]) -> bool:
+    """Whether a group can be chosen from in a command with these choices, "GROUP" or "GROUP@PLACE"."""
+    heads = {choice.partition("@")[0].partition("/")[0] for choice in choices}
+    return group.partition("/")[0] in heads or bool(heads & owners_of(group).keys())
 
 
 @functools.cache

@@ -1,18 +1,21 @@
-"""The text of `--help`: heads, settings and comments of the yaml files."""
+"""The text of `--help`: the settings of a composed configuration, with the comments of the yaml files."""
 
 from __future__ import annotations
 
-import re
+import itertools
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
+
+import yaml  # type: ignore[import-untyped]
 
 from nmt.config import configuration
-from nmt.config.choices import place
-from nmt.config.composition import choices_of
-from nmt.config.configuration import groups_of
+from nmt.config.choices import in_command, place
+from nmt.config.composition import choices_of, compose
+from nmt.config.configuration import groups_of, leaves, read_yaml, without_classes
 from nmt.config.keys import aliases_of, read_head
+from nmt.system.limits import written_as
 
 WIDTH = 100
 # Groups that users do not choose from: the data set selects its defaults.
@@ -21,23 +24,14 @@ _HIDDEN = ("data_defaults",)
 _IMPLIED = ("attention",)
 
 
-class Setting(NamedTuple):
-    """A setting in a yaml file: its value and its comment."""
+def help_text(verb: str, everything: bool = False, overrides: Sequence[str] = ()) -> str:
+    """Return the text of `--help`, which fits a screen, or of `--help=all`: every choice and every setting.
 
-    default: str
-    comment: str
-    owners: str = ""  # the choices that have it, unless all of the group do
-
-    def __str__(self) -> str:
-        return "" if self.default == "???" else self.default.strip("\"'")
-
-
-def help_text(verb: str, everything: bool = False) -> str:
-    """Return the text of `--help`, which fits a screen, or of `--help=all`: every choice and every setting."""
+    The settings and their values are those of the command line with the quoted `overrides`.
+    """
     folder = configuration.config_folder()
     head = read_head(folder / f"{verb}.yaml")
-    sweep = folder / "sweep.yaml"
-    several = verb == "train" and sweep.is_file()
+    several = verb == "train" and (folder / "sweep.yaml").is_file()
     choices = {key: name for key, name in choices_of(verb).items() if key not in _HIDDEN}
     lines = [
         f"usage: python -m nmt.{verb} [KEY=VALUE ...]{' [-m]' if several else ''} [--cfg] [--version] [--help[=all]]",
@@ -46,18 +40,16 @@ def help_text(verb: str, everything: bool = False) -> str:
     lines += [*textwrap.wrap(head.summary, WIDTH), "", "examples:", *(f"  {line}" for line in head.examples), ""]
     if choices:
         lines += ["choices (GROUP=CHOICE; * marks the default):", *_choices(folder, choices, everything), ""]
-    settings = list(_settings(folder, verb, choices))
-    if not everything:
-        first = dict(reversed(settings))
-        settings = [(key, first[key]._replace(owners="")) for key in head.notes.get("shown", []) if key in first]
-    lines += ["settings (KEY=VALUE; null means no value):", *_table(settings), ""]
+    lines += ["settings (KEY=VALUE; null means no value):"]
+    lines += [*_settings(verb, overrides, None if everything else head.notes.get("shown", [])), ""]
     if several and everything:
-        lines += [*textwrap.wrap(read_head(sweep).summary, WIDTH), *_table(list(_read(sweep, ""))), ""]
+        lines += [*textwrap.wrap(read_head(folder / "sweep.yaml").summary, WIDTH), *_settings("sweep", (), None), ""]
     if everything:
         lines.append("debug=true prints a traceback with each error message, as does NMT_DEBUG=1 in the environment.")
         lines += textwrap.wrap(
             f"python -m nmt.{verb} --cfg prints the configuration with the choices and settings of the command line. "
-            f"Their order does not matter.",
+            f"{'GROUP=CHOICE --help=all explains the settings of another choice. ' if choices else ''}Their order does "
+            f"not matter.",
             WIDTH,
         )
     else:
@@ -67,11 +59,10 @@ def help_text(verb: str, everything: bool = False) -> str:
 
 def _choices(folder: Path, choices: Mapping[str, str], everything: bool) -> Iterator[str]:
     """A line for each group with its choices; the default is marked."""
-    heads = {key.split("/")[0] for key in choices}
     groups = {
         group: [f"{name}*" if name == choices.get(group) else name for name in names]
         for group, names in groups_of(folder).items()
-        if group.split("/")[0] in heads
+        if (in_command(group, choices) and group not in _HIDDEN)
         and (everything or (len(names) > 1 and group in choices and group not in _IMPLIED))
     }
     width = max(map(len, groups), default=0)
@@ -87,74 +78,68 @@ def _choices(folder: Path, choices: Mapping[str, str], everything: bool) -> Iter
             yield from textwrap.wrap(also, WIDTH, initial_indent=" " * len(indent), subsequent_indent=" " * len(indent))
 
 
-def _settings(folder: Path, verb: str, choices: Mapping[str, str]) -> Iterator[tuple[str, Setting]]:
-    """The settings of a command, then of its groups, default choices first; each as often as choices differ in it."""
-    yield from _read(folder / f"{verb}.yaml", "")
-    groups = groups_of(folder)
-    for key, default in choices.items():
-        group = key.partition("@")[0]
-        # A preset, which sets keys of other files, has none of its own.
-        names = [name for name in groups[group] if not _text(folder / group / f"{name}.yaml").startswith("# @package")]
-        owners: dict[tuple[str, Setting], list[str]] = {}
-        for name in sorted(names, key=lambda name: name != default):
-            for pair in _of_choice(folder / group, name, f"{place(key)}.").items():
-                owners.setdefault(pair, []).append(name)
-        for (dotted, setting), users in owners.items():
-            yield dotted, setting._replace(owners="" if len(users) == len(names) else f"{group}={','.join(users)}")
+def _settings(verb: str, overrides: Sequence[str], shown: Sequence[str] | None) -> Iterator[str]:
+    """A line for each setting of a composed configuration, or more where its comment is long.
+
+    Args:
+        verb: the command, whose own settings stand before those of its choices.
+        overrides: quoted.
+        shown: the keys to show, in this order; None for all.
+    """
+    from omegaconf import OmegaConf
+
+    tree: Any = OmegaConf.to_container(compose(verb, overrides), resolve=False)
+    choices = tree.pop("choices")
+    comments = _comments(verb, "")
+    for key, name in choices.items():
+        comments |= _comments(f"{key.partition('@')[0]}/{name}", f"{place(key)}.")
+    values = {key: value for key, value in leaves(without_classes(tree)).items() if value != {}}
+    for key in shown or ():
+        if key not in values:  # of another choice, which the setting implies: data.files of data=files
+            group, _, last = key.rpartition(".")
+            name = next(name for name in groups_of(configuration.config_folder())[group] if last == name)
+            values[key] = read_yaml(f"{group}/{name}")[last]
+            comments |= _comments(f"{group}/{name}", f"{group}.")
+    if shown is None:
+        shown = sorted(values, key=lambda key: key.partition(".")[0] in {place(choice) for choice in choices})
+    rows = []
+    for key in (key for key in shown if key in values):
+        is_missing = values[key] == "???"
+        comment = f"{'required: ' * is_missing}{comments.get(key, '')}"
+        rows.append((f"  {key}={'' if is_missing else written_as(values[key])}", comment))
+    width = min(max((len(word) for word, _ in rows), default=0), 34) + 2
+    for word, comment in rows:
+        wrapped = textwrap.wrap(comment, WIDTH - width) or [""]
+        if len(word) >= width and comment:
+            wrapped.insert(0, "")
+        yield f"{word:{width}}{wrapped[0]}".rstrip()
+        yield from (f"{'':{width}}{line}" for line in wrapped[1:])
 
 
-def _of_choice(folder: Path, name: str, prefix: str) -> dict[str, Setting]:
-    """The settings of a choice, with those of the choice that it changes (`defaults: [unigram, _self_]`)."""
-    path = folder / f"{name}.yaml"
-    base = re.search(r"^defaults: \[(\w+), _self_\]", _text(path), re.MULTILINE)
-    settings = _of_choice(folder, base[1], prefix) if base else {}
-    for key, setting in _read(path, prefix):
-        settings[key] = (
-            setting if setting.comment or key not in settings else settings[key]._replace(default=setting[0])
-        )
-    return settings
+def _comments(name: str, prefix: str) -> dict[str, str]:
+    """The comments beside the settings of a yaml file, and of the choice that it changes (`defaults: [unigram]`)."""
+    comments: dict[str, str] = {}
+    for base in read_yaml(name).get("defaults", []):
+        if isinstance(base, str) and base != "_self_":
+            comments |= _comments(f"{name.rpartition('/')[0]}/{base}", prefix)
+    text = (configuration.config_folder() / f"{name}.yaml").read_text(encoding="utf-8")
+    lines = text.splitlines()
+
+    def visit(node: yaml.MappingNode, prefix: str) -> None:
+        for key, value in node.value:
+            if isinstance(value, yaml.MappingNode) and not value.flow_style:
+                visit(value, f"{prefix}{key.value}.")
+            elif value.end_mark.line < len(lines):
+                beside = lines[value.end_mark.line][value.end_mark.column :]
+                below = itertools.takewhile(_is_continued, lines[value.end_mark.line + 1 :])
+                if comment := " ".join(line.strip().lstrip("# ") for line in (beside, *below)).strip():
+                    comments[f"{prefix}{key.value}"] = comment
+
+    if isinstance(root := yaml.compose(text), yaml.MappingNode):
+        visit(root, prefix)
+    return comments
 
 
-def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8")
-
-
-def _read(path: Path, prefix: str) -> Iterator[tuple[str, Setting]]:
-    """The settings of a yaml file, with the comments beside them."""
-    parents: list[tuple[int, str]] = []
-    key, setting = "", Setting("", "")
-    for line in _text(path).splitlines():
-        match = re.match(r"( *)([A-Za-z]\w*): *(.*?) *(?:# *(.*))?$", line)
-        more = re.match(r" +# *(.*)$", line)
-        if more and key:
-            setting = setting._replace(comment=f"{setting.comment} {more[1]}")
-            continue
-        if key:
-            yield key, setting
-            key = ""
-        if match and match[2] not in ("defaults", "hydra"):
-            indent = len(match[1])
-            parents = [(depth, name) for depth, name in parents if depth < indent]
-            if match[3]:
-                dotted = ".".join([*(name for _, name in parents), match[2]])
-                key, setting = (
-                    f"{prefix}{dotted}",
-                    Setting(match[3], f"required: {match[4]}" if match[3] == "???" else match[4] or ""),
-                )
-            else:
-                parents.append((indent, match[2]))
-    if key:
-        yield key, setting
-
-
-def _table(settings: Sequence[tuple[str, Setting]]) -> Iterable[str]:
-    """A line for each setting, or more where its comment is long."""
-    words = [f"  {key}={setting}" for key, setting in settings]
-    width = min(max(map(len, words), default=0), 34) + 2
-    for word, (_, setting) in zip(words, settings, strict=True):
-        only = f"(with {setting.owners}) " if setting.owners else ""
-        comment = textwrap.wrap(f"{only}{setting.comment}", WIDTH - width) or [""]
-        if len(word) >= width and comment != [""]:
-            comment.insert(0, "")
-        yield f"{word:{width}}{comment[0]}".rstrip()
-        yield from (f"{'':{width}}{line}" for line in comment[1:])
+def _is_continued(line: str) -> bool:
+    """Whether a line continues the comment beside the setting above it."""
+    return line.startswith(" ") and line.strip().startswith("#")

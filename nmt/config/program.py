@@ -173,7 +173,8 @@ def _run(
     from nmt import __version__
 
     if {"--help", "-h", "--help=all"} & {*words}:
-        print(help_text(verb, everything="--help=all" in words))
+        settings = quote([word for word in words if "=" in word and not word.startswith("-")])
+        print(help_text(verb, "--help=all" in words, settings))
         return 0
     if "--version" in words:
         print(f"nmt {__version__}")

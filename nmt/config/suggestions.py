@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nmt.config import configuration
-from nmt.config.choices import place
+from nmt.config.choices import in_command, owners_of, place
 from nmt.config.configuration import ABSENT, groups_of, leaves, look_up, read_yaml
 from nmt.system.errors import nearest
 
@@ -47,16 +47,16 @@ def without_value(verb: str, argument: str) -> str:
 
 def unknown_choice(groups: Groups, choices: Iterable[str], verb: str, group: str, name: str) -> str:
     """The message for an unknown choice `group=name`."""
-    heads = {choice.split("/")[0] for choice in choices}
-    if group.split("/")[0] not in heads:
-        return _no_group(verb, group, heads)
+    if not in_command(group, choices):
+        return _no_group(verb, group, choices)
     below = [other for other in groups if other.startswith(f"{group}/") and name in groups[other]]
     if below:
         return f"{name} is a choice of {below[0]}: write {below[0]}={name}"
     return f"There is no {group}={name}.{nearest(name, groups[group])} The choices are {', '.join(groups[group])}."
 
 
-def _no_group(verb: str, group: str, heads: Iterable[str]) -> str:
+def _no_group(verb: str, group: str, choices: Iterable[str]) -> str:
+    heads = {choice.partition("@")[0].partition("/")[0] for choice in choices}
     there = f" It has {', '.join(sorted(heads))}." if heads else ""
     fixed = "" if verb == "train" else " The model is fixed by the run."
     return f"There is no choice '{group}' in this command.{there}{fixed}"
@@ -73,8 +73,7 @@ def unknown_key(verb: str, groups: Groups, tree: object, choices: Iterable[str],
         override: the override with the key.
     """
     key, written = override.key_or_group, override.get_value_string()
-    every, heads = groups, {choice.split("/")[0] for choice in choices}
-    groups = {group: names for group, names in groups.items() if group.split("/")[0] in heads}
+    every, groups = groups, {group: names for group, names in groups.items() if in_command(group, choices)}
     slashed, dotted = key.replace(".", "/"), key.replace("/", ".")
     places = {place(choice): choice for choice in choices}
     if verb == "train" and key.partition(".")[0] in read_yaml("sweep"):
@@ -84,10 +83,13 @@ def unknown_key(verb: str, groups: Groups, tree: object, choices: Iterable[str],
     if "/" in key:
         if look_up(tree, dotted) is not ABSENT:
             return f"{key} is a setting, which is written with a dot: {dotted}={written}"
+        first, _, last = key.rpartition("/")
+        if owners := owners_of(last).get(first):
+            return f"{key} belongs to {' or '.join(f'{first}={name}' for name in owners)}. Add one of them."
         near = nearest(key, [*groups, *(path.replace(".", "/") for path in places if "." in path)], limit=2)
         return f"There is no choice '{key}' in nmt.{verb}.{near} There are {', '.join(groups)}."
     first = key.split(".")[0]
-    if verb != "train" and first not in heads and (first in every or isinstance(read_yaml("train").get(first), dict)):
+    if verb != "train" and first not in groups and (first in every or isinstance(read_yaml("train").get(first), dict)):
         return f"There is no setting '{key}': the run fixes its {first}."
     others = _of_choices(groups, places)
     if key in others:
@@ -121,9 +123,11 @@ def in_our_words(verb: str, message: str, choices: Callable[[], Iterable[str]]) 
     """Return the message of Hydra or OmegaConf without its advice to add the key with `+`."""
     missing = re.search(r"Could not override '([^'@]+)[^']*'\.\s*No match in the defaults list", message)
     if missing:
-        group, heads = missing[1], {choice.split("/")[0] for choice in choices()}
-        if group.split("/")[0] not in heads:
-            return _no_group(verb, group, heads)
+        group = missing[1]
+        if not in_command(group, choices()):
+            return _no_group(verb, group, choices())
+        if owners := owners_of(group):
+            return f"{group} is a choice of {' and '.join(owners)}: write {next(iter(owners))}/{group}=CHOICE."
         return (
             f"{group}= does not apply: another choice in this command replaces it. Leave it out, or see "
             f"python -m nmt.{verb} --cfg."

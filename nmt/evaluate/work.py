@@ -13,9 +13,9 @@ from nmt.build.head_choice import choose, own_validation
 from nmt.build.heatmaps import linked_head, pictured_head, view_of
 from nmt.build.link_scores import named_languages
 from nmt.build.open import OpenRun, TranslatorRequest, own_data, own_split
-from nmt.build.parallel import shared
 from nmt.build.paths import check_paths, check_replaceable, unprotect
 from nmt.build.requests import GivenText, note_one_document
+from nmt.build.torchrun import shared
 from nmt.data.dataset import DataSource, Split
 from nmt.data.document_lines import contexts_of, numbered
 from nmt.data.stored import Spilled

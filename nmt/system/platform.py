@@ -6,7 +6,6 @@ import re
 import shlex
 import signal
 import subprocess
-import threading
 import time
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -18,7 +17,6 @@ _POSIX: Final = hasattr(os, "killpg")
 #: What ends the input that is typed into a terminal.
 END_OF_INPUT: Final = "Ctrl-D" if _POSIX else "Ctrl-Z and Enter"
 _RESERVED: Final = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?")
-_reading = threading.Lock()
 
 
 def sync(path: Path) -> None:
@@ -42,15 +40,6 @@ def replace(source: Path, target: Path) -> None:
             time.sleep(0.05)
         else:
             return
-
-
-def read_at(descriptor: int, count: int, place: int) -> bytes:
-    """At most `count` bytes of an open file from a place, in any thread."""
-    if hasattr(os, "pread"):
-        return os.pread(descriptor, count, place)
-    with _reading:
-        os.lseek(descriptor, place, os.SEEK_SET)
-        return os.read(descriptor, count)
 
 
 def name_problem(name: str) -> str:

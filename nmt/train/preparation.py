@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from nmt.build import parts as build
+from nmt.build.parts import build_tokenizer_trainer
 from nmt.data.batch import Batch
 from nmt.data.cache import prepare, spilled
 from nmt.data.dataset import Split, links_fingerprint
@@ -74,7 +74,7 @@ def tokenizer_for(recipe: Recipe, split: Split, say: Say) -> Tokenizer:
         return load_tokenizer(recipe.resumed.tokenizer)
     if not split.source:
         raise UserError("The training set is empty. Give files with sentence pairs.")
-    tokenizer, notes = trained(build.build_tokenizer_trainer(recipe.config), split, recipe.place.cache)
+    tokenizer, notes = trained(build_tokenizer_trainer(recipe.config), split, recipe.place.cache)
     for note in notes:
         say(note)
     return tokenizer

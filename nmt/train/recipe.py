@@ -11,8 +11,17 @@ from typing import Any
 import torch
 from omegaconf import DictConfig, OmegaConf
 
-from nmt.build import parts as build
 from nmt.build.open import data_words, describes, may_use, note_unused_attention
+from nmt.build.parts import (
+    assemble,
+    build_optimizer,
+    build_schedule,
+    build_search,
+    build_source,
+    build_tokenizer_trainer,
+    build_trainer,
+    check_settings,
+)
 from nmt.build.paths import is_writable, pipes_of, unprotect
 from nmt.build.requests import read
 from nmt.config.composition import compose
@@ -194,7 +203,7 @@ def new_recipe(config: DictConfig, overrides: Sequence[str], run: Run | None) ->
     Raises:
         UserError: a setting is out of range, or sizes do not fit together.
     """
-    build.check(config)
+    check_settings(config)
     note_unused_attention([config], overrides)
     if pipes := pipes_of(config.data):
         if int(os.environ.get("WORLD_SIZE", "1")) > 1:
@@ -220,7 +229,7 @@ def resumed_recipe(config: DictConfig, run: Run) -> Recipe:
 
 
 def _source(config: DictConfig) -> DataSource:
-    source = build.build_source(config)
+    source = build_source(config)
     source.known = Path(str(config.cache), "files")
     return source
 
@@ -233,8 +242,8 @@ def _recipe(
     source: DataSource,
     resume: bool = False,
 ) -> Recipe:
-    settings, schedule = build.build_trainer(config), build.build_schedule(config)
-    build.build_search(config.search)
+    settings, schedule = build_trainer(config), build_schedule(config)
+    build_search(config.search)
     check_model(config)
     return Recipe(config, words, user_words, run, resume, source, settings, schedule, read(Place, config))
 
@@ -253,13 +262,13 @@ def resumed(run: Run, overrides: Sequence[str]) -> DictConfig:
 
 def check_model(config: DictConfig) -> None:
     """UserError if sizes do not fit together, before any text is read."""
-    build.check(config)
-    trainer = build.build_tokenizer_trainer(config)
+    check_settings(config)
+    trainer = build_tokenizer_trainer(config)
     joint = len(trainer.models) == 1 if trainer.models else trainer.joint
     with possible():
-        model = build.assemble(config, 8, 8, joint)
-        build.build_optimizer(config, model)
-    if build.build_trainer(config).guided_alignment and model.decoder.heads:
+        model = assemble(config, 8, 8, joint)
+        build_optimizer(config, model)
+    if build_trainer(config).guided_alignment and model.decoder.heads:
         guided_heads(model.decoder.heads, config.trainer.get("guided_head"))
 
 
@@ -283,7 +292,7 @@ def fit_to_text(config: DictConfig, overrides: Sequence[str], source: UserFiles)
     some = split.source[:: len(split.source) // MANY + 1]  # of very many lines, every second, third ...
     counts, unit, per_word = lengths(some)
     # A line that is dropped for its length makes no small text a large one.
-    longest = per_word * build.build_trainer(config).max_source_length
+    longest = per_word * build_trainer(config).max_source_length
     advised, reasons = recommend(
         len(split.source),
         sum(min(count, longest) for count in counts) / max(1, len(counts)),
@@ -345,7 +354,7 @@ def take_named_budget(config: DictConfig, overrides: Sequence[str]) -> None:
 
 def already_finished(config: DictConfig, run: Run) -> str:
     """The message for a run that has used its budget; "" if it has not."""
-    facts, settings = run.facts(), build.build_trainer(config)
+    facts, settings = run.facts(), build_trainer(config)
     if facts.get("status") != "finished" or (run.best_step() is not None and lost(run.best)):
         return ""  # a resumed training writes lost weights again
     name = settings.budget.used_up(Spent(*(facts.get(key, 0) for key in ("step", "epochs", "minutes"))))

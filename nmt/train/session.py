@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from nmt.alignment.word_weights import links
-from nmt.build import parts as build
 from nmt.build.approximations import MINUTES, measured
 from nmt.build.open import unchecked
+from nmt.build.parts import build_model, build_optimizer
 from nmt.build.paths import pipes_of
 from nmt.config.quotes import pasteable, python, unquoted
 from nmt.data.document_lines import contexts_of
@@ -25,6 +25,7 @@ from nmt.data.pairs import length_ratio, lexicon_of
 from nmt.data.sources import UserFiles
 from nmt.data.streams import keeping_pipes
 from nmt.data.token_batches import TokenBatches
+from nmt.links import linked
 from nmt.model import Seq2Seq
 from nmt.model.weights import lost
 from nmt.runs.run import EXAMPLE_FOLLOWS, Run, TakenError, free_name
@@ -35,7 +36,7 @@ from nmt.system.locks import LockedError, locked
 from nmt.system.memory import give_memory_back
 from nmt.system.platform import peak_memory
 from nmt.system.processes import Processes, joined
-from nmt.system.terminal import linked, print_message, printable
+from nmt.system.terminal import print_message, printable
 from nmt.text.tokenizer import Tokenizer
 from nmt.train.advice import CHANGEABLE, in_words, verdict
 from nmt.train.preparation import check_documents, guiding_links, prepared, tokenizer_for
@@ -82,8 +83,8 @@ def _follow(processes: Processes) -> int:
     splits = recipe.source.read("train"), recipe.source.read("valid")
     tokenizer = tokenizer_for(recipe, splits[0], lambda _: None)
     with _enough_memory():
-        model = build.build_model(recipe.config, tokenizer).to(compute.device)
-        optimizer = build.build_optimizer(recipe.config, model)
+        model = build_model(recipe.config, tokenizer).to(compute.device)
+        optimizer = build_optimizer(recipe.config, model)
         _, batches, _ = prepared(recipe, tokenizer, splits, lambda _: None)
         learner = Learner(model, optimizer, recipe.schedule, recipe.settings, compute, processes)
         follow(learner, batches, recipe.place.seed, load_state(run.state) if run.state.exists() else None)
@@ -125,8 +126,8 @@ class _Session:
         tokenizer = tokenizer_for(self.recipe, train_split, self.say)
         give_memory_back()
         with _enough_memory(), possible():
-            model = build.build_model(self.recipe.config, tokenizer).to(compute.device)
-        optimizer = build.build_optimizer(self.recipe.config, model)
+            model = build_model(self.recipe.config, tokenizer).to(compute.device)
+        optimizer = build_optimizer(self.recipe.config, model)
         pairs, batches, valid_batches = prepared(self.recipe, tokenizer, (train_split, valid_split), self.say)
         if state is not None and self.recipe.run is not None:
             check_state(self.recipe.run.state, state, model)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nmt.build import parts as build
+from nmt.build.parts import build_source
 from nmt.build.paths import pipes_of
 from nmt.build.requests import read
 from nmt.config.combinations import Combination, expand
@@ -216,7 +216,7 @@ def _check(
                 if message:
                     done.append(name)
                     continue
-            elif not isinstance(build.build_source(config), UserFiles):  # its sizes depend on the text
+            elif not isinstance(build_source(config), UserFiles):  # its sizes depend on the text
                 check_model(config)
         except UserError as error:
             impossible.append(name)

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from nmt.build import parts as build
 from nmt.runs.run import Run
 from nmt.system import platform as system
 from nmt.system.errors import UserError
@@ -42,7 +41,7 @@ def training(words: Sequence[str]) -> list[str]:
 
 def environment() -> dict[str, str]:
     """The environment of such a program, which finds this installation."""
-    package = str(Path(build.__file__).resolve().parents[2])
+    package = str(Path(__file__).resolve().parents[2])
     path = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path), "PYTHONUNBUFFERED": "1"}
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nmt.alignment.word_weights import Head, links
-from nmt.links import Link, format_links
-from nmt.system.terminal import linked, print_message
+from nmt.links import Link, format_links, linked
+from nmt.system.terminal import print_message
 from nmt.text.canonical import shows_nothing
 from nmt.translation.heads import AUTO
 from nmt.translation.translator import Translator

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from nmt.build.approximations import for_text
 from nmt.build.heatmaps import pictured_head, view_of
-from nmt.build.parallel import shared
 from nmt.build.paths import check_paths, check_standard_output, writer, writing
 from nmt.build.requests import note_one_document
+from nmt.build.torchrun import shared
 from nmt.data.document_lines import Follower
 from nmt.data.habits import LineWatch
 from nmt.data.lines import LineDecoder, open_lines

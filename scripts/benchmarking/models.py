@@ -9,7 +9,7 @@ from omegaconf import DictConfig
 from benchmarking import corpus
 from benchmarking.clocks import Enough
 from benchmarking.settings import Json, Place, Sizes, Wiring, overrides
-from nmt.build import parts as build
+from nmt.build.parts import assemble, build_optimizer, build_schedule, build_trainer
 from nmt.config.composition import compose
 from nmt.data.pairs import length_ratio, lexicon_of
 from nmt.data.token_batches import TokenBatches
@@ -34,7 +34,7 @@ def composed(wiring: Wiring, sizes: Sizes, batch: int, longest: int) -> DictConf
 
 def built(config: DictConfig, sizes: Sizes, place: Place) -> Seq2Seq:
     """A model of this configuration, on its device."""
-    return build.assemble(config, sizes.pieces, sizes.pieces, True).to(place.device)
+    return assemble(config, sizes.pieces, sizes.pieces, True).to(place.device)
 
 
 def take(place: Place) -> Compute:
@@ -54,8 +54,8 @@ def run_trainer(
     folder: Path,
 ) -> None:
     """The project's own loop, until the orders end."""
-    settings = build.build_trainer(config)
-    learner = Learner(model, build.build_optimizer(config, model), build.build_schedule(config), settings, compute)
+    settings = build_trainer(config)
+    learner = Learner(model, build_optimizer(config, model), build_schedule(config), settings, compute)
     loop = TrainingLoop(settings, learner, feed, Validation(feed, _nothing, compute), Run(folder))
     with contextlib.suppress(Enough):
         loop.run(seed=1)

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nmt.build import parts as build
+from nmt.build.parts import assemble
 from nmt.config.composition import compose
 from nmt.data.batch import Batch, make_batch
 from nmt.model import Seq2Seq
@@ -79,7 +79,7 @@ def parity(device: torch.device) -> Json:
     for name, words in VARIANTS.items():
         torch.manual_seed(1)
         config = compose("train", [*_SIZES, *words])
-        model = build.assemble(config, _PIECES, _PIECES, joint=True)
+        model = assemble(config, _PIECES, _PIECES, joint=True)
         try:
             found[name] = _difference(model, place)
         except RuntimeError as error:

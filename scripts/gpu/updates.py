@@ -6,7 +6,7 @@ from unittest import mock
 
 import torch
 
-from nmt.build import parts as build
+from nmt.build.parts import assemble, build_optimizer, build_schedule, build_trainer
 from nmt.config.composition import compose
 from nmt.data.batch import Batch, make_batch
 from nmt.kernels import gpu
@@ -81,9 +81,9 @@ def _learner(device: torch.device, graphs: str, small: bool, *overrides: str) ->
     config = compose("train", words)
     compute = Compute.choose(str(device), config.precision)
     pieces = _FEW_PIECES if small else _PIECES
-    model = build.assemble(config, pieces, pieces, joint=True).to(compute.device).train()
-    optimizer, schedule = build.build_optimizer(config, model), build.build_schedule(config)
-    return Learner(model, optimizer, schedule, build.build_trainer(config), compute)
+    model = assemble(config, pieces, pieces, joint=True).to(compute.device).train()
+    optimizer, schedule = build_optimizer(config, model), build_schedule(config)
+    return Learner(model, optimizer, schedule, build_trainer(config), compute)
 
 
 def _batch(size: int, seed: int) -> Batch:

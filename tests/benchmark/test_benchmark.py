@@ -14,7 +14,7 @@ from benchmarking.settings import (
 )
 from benchmarking.torch_models import Plain, replaced, train_plain
 
-from nmt.build import parts as build
+from nmt.build.parts import assemble
 from nmt.config.composition import compose
 from nmt.data.batch import make_batch
 from nmt.data.pairs import EncodedPairs, Ragged
@@ -68,7 +68,7 @@ def test_the_transformer_of_torch_is_the_same_model() -> None:
     """The features of our layers with the weights of torch's, padding and future hidden in both."""
     sizes = Sizes(11, 8, 8, 8, 8, 8, layers=2)
     config = compose("train", overrides(TRANSFORMER, sizes, 4, 80))
-    ours, theirs = (build.assemble(config, 11, 11, True).eval() for _ in range(2))
+    ours, theirs = (assemble(config, 11, 11, True).eval() for _ in range(2))
     theirs = replaced(theirs, sizes, 0.1).eval()
     with torch.no_grad():
         for parameter in theirs.parameters():

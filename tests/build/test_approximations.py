@@ -172,11 +172,6 @@ def test_a_processor_without_bfloat16_may_use_int8(run: Run, every: None, monkey
     assert (chosen(run).dtype, chosen(run).int8) == (None, True)
 
 
-def test_a_run_from_before_int8_has_its_measurement(run: Run, every: None) -> None:
-    run.note(bfloat16={"step": run.best_step(), "valid_bleu": {"float32": 30.0, "bf16": 30.0}})
-    assert (chosen(run).dtype, chosen(run).int8) == (torch.bfloat16, False)
-
-
 def test_an_ensemble_was_not_measured(run: Run, native: None) -> None:
     noted(run, 30.0, 31.0)
     assert precision(run) is torch.bfloat16

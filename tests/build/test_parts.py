@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from nmt.build import parts as build
+from nmt.build.parts import assemble, build_optimizer
 from nmt.config.composition import compose
 from nmt.system.errors import UserError
 from tests.catalogue import SMALL, assembled
@@ -17,7 +17,7 @@ def test_weight_decay_shrinks_matrices_and_leaves_embeddings_and_vectors_alone(t
     model = assembled(config, pieces=(23, 23), joint=True)
     before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
     embeddings = {id(model.source_embedding.weight), id(model.target_embedding.weight)}
-    optimizer = build.build_optimizer(config, model)
+    optimizer = build_optimizer(config, model)
     for parameter in model.parameters():
         parameter.grad = torch.zeros_like(parameter)
     optimizer.step()
@@ -40,9 +40,9 @@ def test_weight_decay_shrinks_matrices_and_leaves_embeddings_and_vectors_alone(t
 )
 def test_a_model_that_no_machine_holds_is_counted_before_it_is_made(words: list[str]) -> None:
     with pytest.raises(UserError, match=r"The model would have [\d,]{10,} parameters, which need [\d,]{4,} GB"):
-        build.assemble(compose("train", words), 100, 100, joint=True)
+        assemble(compose("train", words), 100, 100, joint=True)
 
 
 def test_a_million_layers_are_refused() -> None:
     with pytest.raises(UserError, match=r"encoder\.layers=1000000: must be from 1 to 1,000"):
-        build.assemble(compose("train", ["encoder.layers=1000000"]), 100, 100, joint=True)
+        assemble(compose("train", ["encoder.layers=1000000"]), 100, 100, joint=True)

@@ -30,7 +30,7 @@ def test_links_that_guided_are_named_where_nothing_else_tells() -> None:
         ([OLD], ["bahdanau additive"]),
         ([{"attention/score@encoder.self_attention.score": own} for own in ("dot", "general")],
          ["dot encoder score", "general encoder score"]),
-        ([{"encoder/positions@decoder.positions": own} for own in ("learned", "none")],
+        ([{"positions@decoder.positions": own} for own in ("learned", "none")],
          ["learned decoder positions", "none decoder positions"]),
         ([{"attention.heads": 4, "encoder.self_attention.heads": heads, "decoder.self_attention.heads": 4}
           for heads in (4, 8)],

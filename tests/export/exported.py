@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmt.build import parts as build
+from nmt.build.parts import build_model
 from nmt.config.composition import compose
 from nmt.export.conversion import FORMATS
 from nmt.model import Seq2Seq
@@ -50,7 +50,7 @@ def drawn(tokenizer: Tokenizer, name: str, *words: str) -> tuple[Seq2Seq, dict[s
     """
     keys = {word.split("=")[0] for word in words}
     config = compose("train", [*(word for word in SMALL[name] if word.split("=")[0] not in keys), *words])
-    model = build.build_model(config, tokenizer).eval()
+    model = build_model(config, tokenizer).eval()
     generator = torch.Generator().manual_seed(5)
     with torch.no_grad():
         for parameter in model.parameters():

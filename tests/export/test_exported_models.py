@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from nmt.build import parts as build
+from nmt.build.parts import build_model
 from nmt.config.composition import compose
 from nmt.export.conversion import FORMATS
 from nmt.export.ctranslate2_model import CTRANSLATE2
@@ -148,7 +148,7 @@ def test_what_a_format_does_not_support_is_refused(
     if name == "ctranslate2" and changed & {"encoder", "decoder"}:
         common = [word for word in common if "layers" not in word]
     config = compose("train", [*common, *words])
-    refusals = [*FORMATS[name].refusals(build.build_model(config, tokenizer), config.choices)]
+    refusals = [*FORMATS[name].refusals(build_model(config, tokenizer), config.choices)]
     assert (setting, cure) in refusals
 
 

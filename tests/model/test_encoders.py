@@ -66,7 +66,7 @@ def test_embeddings_know_no_neighbours_and_their_positions() -> None:
 def test_a_stack_is_one_encoder_after_the_other() -> None:
     made = encoded_by(
         *("stacked", "luong", "encoder/first=transformer", "encoder.first.self_attention.heads=1"),
-        *("encoder/positions@encoder.first.positions=learned", "encoder.first.positions.count=9"),
+        *("positions@encoder.first.positions=learned", "encoder.first.positions.count=9"),
     )
     stack = made.encoder
     assert isinstance(stack, Stacked)

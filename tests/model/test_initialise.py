@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nmt.build import parts as build
+from nmt.build.parts import assemble
 from nmt.config.composition import compose
 from nmt.data.batch import make_batch
 from nmt.model import Encoded, Encoder, Seq2Seq, initialise
@@ -17,7 +17,7 @@ def fresh(*overrides: str, seed: int = 1) -> Seq2Seq:
     config = compose(
         "train", ["decoder=bahdanau", "attention/score=additive", "encoder.size=32", f"seed={seed}", *overrides]
     )
-    return build.assemble(config, 1009, 1009, joint=True)
+    return assemble(config, 1009, 1009, joint=True)
 
 
 @pytest.mark.parametrize("size", [64, 256])
@@ -58,7 +58,7 @@ def test_the_softmax_of_a_transformer_starts_neither_flat_nor_sharp(score: str, 
 def test_any_decoder_starts_well_after_any_encoder(encoder: str, decoder: str) -> None:
     """Slots start about as small as embeddings, whoever makes them; else a tanh that reads them is saturated."""
     config = compose("train", [f"encoder={encoder}", f"decoder={decoder}"])
-    model = build.assemble(config, 1009, 1009, joint=True).eval()
+    model = assemble(config, 1009, 1009, joint=True).eval()
     source, mask, lengths = catalogue.sentences([17, 13, 11], 1009)
     target = catalogue.sentences([13, 17, 11], 1009, seed=3)[0]
     with torch.no_grad():

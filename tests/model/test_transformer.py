@@ -51,7 +51,7 @@ COMBINATIONS = [
     *((*BOTH, f"attention/score={score}") for score in SCORES if score != "additive"),
     *((*BOTH, f"{place}/score={score}") for place in ("encoder", "decoder") for score in SCORES),
     *((*BOTH, *window(place, choice)) for place, choice in WINDOWED),
-    *((*BOTH, f"{place}/positions={own}") for place in ("encoder", "decoder") for own in options("encoder/positions")),
+    *((*BOTH, f"{place}/positions={own}") for place in ("encoder", "decoder") for own in options("positions")),
     *((*BOTH, *(f"{place}.self_attention.{word}" for word in ONE_HEAD)) for place in ("encoder", "decoder")),
 ]
 every = pytest.mark.parametrize("overrides", thinned(COMBINATIONS, 3), ids=" ".join)

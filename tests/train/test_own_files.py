@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from omegaconf import DictConfig
 
-from nmt.build import parts as build
+from nmt.build.parts import build_source
 from nmt.config.composition import compose
 from nmt.config.quotes import quote
 from nmt.data.sources import UserFiles
@@ -145,7 +145,7 @@ def fitted(here: Path, *words: str) -> DictConfig:
     """The configuration that the tool makes of two files and a line."""
     overrides = quote([f"data.files={two(here)}", *words])
     config = compose("train", overrides)
-    source = build.build_source(config)
+    source = build_source(config)
     assert isinstance(source, UserFiles)
     return fit_to_text(config, overrides, source)[0]
 
