@@ -284,16 +284,16 @@ def _cells(table: Any, name: str, key: str | None, known: Path | None) -> Sequen
     """The sentences in a column, or in a key of its cells; large tables are stored (UserError for other values)."""
     column = table.select_columns([name])
 
-    def blocks() -> Iterator[list[str]]:
+    def lines() -> Iterator[str]:
         for first in range(0, len(column), _ROWS):
             cells = column[first : first + _ROWS][name]
-            yield [_line(cell if key is None else cell[key], name) for cell in cells]
+            yield from (_line(cell if key is None else cell[key], name) for cell in cells)
 
     if table.data.nbytes < stored.LARGE:
-        return [line for block in blocks() for line in block]
+        return list(lines())
     files = [Path(file["filename"]) for file in table.cache_files]
     times = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
-    return stored.stored_lines(blocks, f"{table._fingerprint} {times} column {name} {key}", known)
+    return stored.stored_lines(lines, f"{table._fingerprint} {times} column {name} {key}", known)
 
 
 def _line(cell: Any, column: str) -> str:

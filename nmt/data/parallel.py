@@ -8,10 +8,11 @@ from nmt.data.columns import Wanted, choose_columns, names_in
 from nmt.data.dataset import Split
 from nmt.data.document_lines import Documents, by_blank_lines, by_ids, read_folders
 from nmt.data.languages import UNNAMED
+from nmt.data.lines import check_once
 from nmt.data.misalignment import doubts_about
-from nmt.data.stored import StoredLines, counted, parallel_text_lines, text_lines, without
+from nmt.data.stored import StoredLines, counted, text_lines, without
 from nmt.data.text_formats import FIRST_LINES
-from nmt.data.text_tables import TextTable, are_names, names_columns, read_table, refuse_format
+from nmt.data.text_tables import TextTable, is_header, read_table, refuse_format
 from nmt.links import check_range, format_links, is_naacl, parse_file
 from nmt.system.errors import UserError, check_parallel
 from nmt.text.canonical import any_text, shows_nothing
@@ -60,7 +61,9 @@ def read_parallel(source: Path, target: Path, known: Path | None = None) -> tupl
     Raises:
         UserError: the numbers of lines differ, no pair has text, or a file is missing, broken or not UTF-8.
     """
-    lines, others = parallel_text_lines(source, target, known=known)
+    check_once((source, target))
+    lines, others = (text_lines(path, known) for path in (source, target))
+    check_parallel({str(source): len(lines), str(target): len(others)})
     if not any_text(lines, others):
         raise UserError(f"{source} and {target} are empty: no line has text in both.")
     return lines, others
@@ -78,8 +81,8 @@ def read_columns(path: Path, table: TextTable, columns: tuple[int, int]) -> tupl
             width = row.count("\t") + 1
             raise UserError(
                 f"{table.place(number, path)}: {width} column{'s' * (width > 1)} where {need} are needed. A single "
-                "file must have a tab between source and target in every line, or be CSV; otherwise give two files: "
-                "data.files=[SOURCE_FILE,TARGET_FILE]."
+                "file must have a tab between source and target in every line, or be CSV (.csv); otherwise give two "
+                "files: data.files=[SOURCE_FILE,TARGET_FILE]."
             )
     source, target = (table.column(column) for column in columns)
     if not any_text(source, target):
@@ -171,7 +174,7 @@ def _checked_sides(
     for path, side in zip(files, (source, target), strict=True):
         refuse_format(path, side)
     names = [side[0].strip() for side in (source, target)]
-    if not (are_names(names) and names_columns(names, [source[1:FIRST_LINES], target[1:FIRST_LINES]])):
+    if not is_header(names, [source[1:FIRST_LINES], target[1:FIRST_LINES]]):
         return source, target, [], 1
     note = f"Line 1 of both files is a header, not a pair ({', '.join(names)}). If it is a pair, give data.lines=plain."
     return without(source, [0]), without(target, [0]), [note], 2
