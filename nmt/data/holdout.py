@@ -6,13 +6,14 @@ pairs, stay together.
 """
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from nmt.data.dataset import Split
 from nmt.data.document_lines import starts_of
-from nmt.data.stored import MANY, counted, without
+from nmt.data.stored import MANY
 from nmt.system.errors import UserError
 from nmt.text.canonical import canonical
 
@@ -22,23 +23,19 @@ _FULL: list[int] = [-1] * _OFTEN  # what a sentence has that nobody asks for
 
 
 def divide(
-    source: Sequence[str],
-    target: Sequence[str],
-    sizes: Mapping[str, int | None],
-    seed: int,
-    links: Sequence[str] | None = None,
-    documents: Sequence[int] | None = None,
+    corpus: Split, sizes: Mapping[str, int | None], seed: int, folder: Path | None = None
 ) -> tuple[dict[str, Split], list[str]]:
     """Divide a corpus into "train" and the splits that `sizes` names; returns them and messages for the user.
 
-    The default for a size of None depends on the number of pairs. Word links, one line per pair, stay with the pairs of
-    "train". With documents, whole ones are held out, whatever their sentences.
+    The default for a size of None depends on the number of pairs. Word links stay with the pairs of "train". With
+    documents, whole ones are held out, whatever their sentences. `folder` is for the documents of very many pairs.
 
     Raises:
         UserError: see `hold_out` and `hold_out_documents`.
     """
+    source, target, documents = corpus.source, corpus.target, corpus.documents
     if not sizes:
-        return {"train": Split("train", source, target, links, documents)}, []
+        return {"train": corpus._replace(name="train")}, []
     wanted = {name: default_size(len(source)) if size is None else size for name, size in sizes.items()}
     related: list[int] = []
     if documents is not None:
@@ -46,48 +43,21 @@ def divide(
     elif len(source) > MANY:
         rows, related = hold_out_of_many(source, target, wanted, seed)
     else:
-        held_out = hold_out(source, target, wanted, seed)
-        rows = {name: held_out[name] for name in wanted}
-    gone = sorted([*related, *(row for found in rows.values() for row in found)])
-    train = Split("train", without(source, gone), without(target, gone))
-    if links is not None:
-        train = train._replace(links=without(links, gone))
+        rows = hold_out(source, target, wanted, seed)
+    splits = {name: corpus.take(name, held) for name, held in rows.items()}
+    gone = sorted([*related, *(row for held in rows.values() for row in held)])
+    train = splits["train"] = corpus.without(gone, folder)._replace(name="train")
+    held = " and ".join(f"{len(held):,} for {name}" for name, held in rows.items())
+    keys = " ".join([*(f"data.{name}_pairs={size}" for name, size in wanted.items()), f"data.seed={seed}"])
     if documents is not None:
-        left = set(gone)
-        kept = (number for row, number in enumerate(documents) if row not in left)
-        train = train._replace(documents=counted(kept, len(source) - len(gone)))
-    splits = _splits(source, target, rows, documents) | {"train": train}
-    held = " and ".join(f"{len(rows[name]):,} for {name}" for name in wanted)
-    keys = " ".join(f"data.{name}_pairs={size}" for name, size in wanted.items())
-    if documents is not None:
-        shared = sum(shared_pairs(splits[name], splits["train"]) for name in wanted)
+        shared = sum(shared_pairs(splits[name], train) for name in wanted)
         counts = " and ".join(f"{len(set(splits[name].documents or ())):,} for {name}" for name in wanted)
         leak = f"{shared:,} of these pairs have a sentence that is also in the training text. " if shared else ""
-        return splits, [f"Held out: {held}, in whole documents ({counts}). {leak}({keys} data.seed={seed})."]
+        return splits, [f"Held out: {held}, in whole documents ({counts}). {leak}({keys})."]
     leak = f"; {len(related):,} that share a sentence with them are left out" if related else ""
-    note = (
-        f"Held out: {held}. None of their sentences is in the other {len(splits['train'].source):,} "
-        f"pairs{leak} ({keys} data.seed={seed})."
-    )
-    return splits, [note]
-
-
-def _splits(
-    source: Sequence[str],
-    target: Sequence[str],
-    rows: Mapping[str, Sequence[int]],
-    documents: Sequence[int] | None = None,
-) -> dict[str, Split]:
-    """The splits of these rows."""
-    return {
-        name: Split(
-            name,
-            [source[row] for row in kept],
-            [target[row] for row in kept],
-            documents=None if documents is None else [int(documents[row]) for row in kept],
-        )
-        for name, kept in rows.items()
-    }
+    return splits, [
+        f"Held out: {held}. None of their sentences is in the other {len(train.source):,} pairs{leak} ({keys})."
+    ]
 
 
 def shared_pairs(split: Split, train: Split) -> int:
@@ -170,7 +140,7 @@ def default_size(pairs: int) -> int:
 
 
 def hold_out(source: Sequence[str], target: Sequence[str], sizes: Mapping[str, int], seed: int) -> dict[str, list[int]]:
-    """The rows of each set in `sizes`, about as many as requested, and of the rest, called "train"; in order.
+    """The rows of each set in `sizes`, about as many as requested, in order.
 
     They depend on text and seed only. No sentence of a held-out set, on either side, is in another set on either side,
     ignoring case and white space.
@@ -200,14 +170,13 @@ def hold_out(source: Sequence[str], target: Sequence[str], sizes: Mapping[str, i
                     break
     row_owner = owner[component] if len(component) else owner[:0]
     rows = {name: np.flatnonzero(row_owner == index).tolist() for index, name in enumerate(names)}
-    rows["train"] = np.flatnonzero(row_owner == -1).tolist()
-    _check_found(rows, sizes, len(source))
+    _check_found(rows, sizes, len(source), rest=int(np.count_nonzero(row_owner == -1)))
     return rows
 
 
-def _check_found(rows: Mapping[str, Sequence[int]], sizes: Mapping[str, int], pairs: int) -> None:
-    """UserError for a set that would be empty."""
-    empty = [name for name, found in rows.items() if not found and sizes.get(name, 1) > 0]
+def _check_found(rows: Mapping[str, Sequence[int]], sizes: Mapping[str, int], pairs: int, rest: int = 1) -> None:
+    """UserError for a set that would be empty, or if nothing is left to train on."""
+    empty = [name for name, held in rows.items() if not held and sizes[name] > 0] + ["train"] * (rest < 1)
     if empty:
         raise UserError(
             f"None of {pairs:,} pairs can be held out for {' and '.join(empty)}: there are too few, or they all "

@@ -182,7 +182,8 @@ def test_no_sentence_of_a_held_out_pair_is_in_another_set(numbers: list[tuple[in
 def test_the_rest_says_what_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nmt.data.holdout.MANY", 1)
     source = [f"Satz {row // 2}" for row in range(100)]  # each twice
-    splits, (note,) = divide(source, [f"{line}!{row}" for row, line in enumerate(source)], {"valid": 10}, 1)
+    corpus = Split("x", source, [f"{line}!{row}" for row, line in enumerate(source)])
+    splits, (note,) = divide(corpus, {"valid": 10}, 1)
     assert {name: len(split.source) for name, split in splits.items()} == {"valid": 10, "train": 80}
     assert "10 for valid" in note
     assert "the other 80 pairs; 10 that share a sentence with them are left out" in note
