@@ -34,23 +34,8 @@ _ROWS = 16 * 1024
 class Hub(DataSource):
     """A data set with a translation in each row: a column of {language: sentence}, or one column per language.
 
-    Args:
-        path: the data set's name on the Hub, such as Helsinki-NLP/opus_books, or a local folder: saved by
-            `save_to_disk`, or of parquet, JSON or CSV files; or one such file.
-        name: of a configuration, if the data set has several (opus_books: "de-en").
-        source: source language.
-        target: target language.
-        train: name of the training split.
-        valid: name of the validation split; None takes one called validation, valid, val or dev, or else holds pairs
-            out of the training split.
-        test: name of the test split, or a list of names; None takes those that begin with "test", or else holds pairs
-            out of the training split.
-        source_column: column of the source sentences; None finds it by the language.
-        target_column: column of the target sentences.
-        valid_pairs: number of pairs to hold out for validation; the default depends on the size of the data set.
-        test_pairs: number of pairs to hold out for the test, likewise; 0 for no test set.
-        revision: branch, tag or commit on the Hub.
-        seed: of the choice of held-out pairs.
+    `configs/data/hub.yaml` explains the settings. A local folder was saved by `save_to_disk`, or has parquet, JSON or
+    CSV files.
 
     Raises:
         UserError: the path is missing, or the languages are the same.

@@ -21,16 +21,7 @@ from nmt.system.limits import NotNegative, Positive
 
 
 class TextFiles(DataSource):
-    """Two files per split, PREFIX.SOURCE and PREFIX.TARGET, plain or packed, one sentence per line.
-
-    Args:
-        source: source language, the ending of its files.
-        target: target language.
-        train: prefix of the training files: DIR/train means DIR/train.de and DIR/train.en.
-        valid: prefix of the validation files.
-        test: prefix of the test files, or a list of prefixes; the last part of a prefix names its test set.
-        train_links: file of word links of the training pairs, for guided training; see `with_links`.
-        documents: "blank" if empty lines separate documents; None without documents.
+    """Two files per split, PREFIX.SOURCE and PREFIX.TARGET; `configs/data/text.yaml` explains the settings.
 
     Raises:
         UserError: a prefix is missing, or both languages are the same.
@@ -108,12 +99,8 @@ class Tatoeba(TextFiles):
 class Multi30k(TextFiles):
     """Multi30k, image captions in de, en, fr and cs (Elliott et al. 2016), raw text.
 
-    Args:
-        root: folder with train, val, test_2016_flickr and test_2017_flickr, such as train.de.gz (Czech has no 2017);
-            None loads the data set from the Hub, which has German and English, and the test set of 2016.
-        source: source language.
-        target: target language.
-        train_links: file of word links of the training pairs; see `with_links`.
+    From a folder with train, val, test_2016_flickr and test_2017_flickr (Czech has no 2017); without a folder from the
+    Hub, which has German and English, and the test set of 2016.
     """
 
     label = "m30k"
@@ -156,27 +143,9 @@ class Multi30k(TextFiles):
 
 
 class UserFiles(DataSource):
-    """Two files whose lines n translate each other, or one table (tab-separated or CSV); plain or packed.
+    """Two files, or one table; `configs/data/files.yaml` explains the settings.
 
-    Validation and test pairs are held out by connected components of shared sentences, unless they are given.
-
-    Args:
-        files: [source file, target file], or one table.
-        source: source language; None takes it from the file's name (corpus.de, de-en.tsv, cmn.txt) or the header, or
-            leaves it unnamed; see `guess_languages`.
-        target: target language, likewise.
-        valid: files of validation pairs, as `files`; None holds them out.
-        test: files of test pairs, as `files`; None holds them out.
-        valid_pairs: number of pairs to hold out for validation; the default depends on the size of the corpus.
-        test_pairs: number of pairs to hold out for the test, likewise; 0 for no test set.
-        columns: source and target column of a table, by name or counted from 1; None chooses them; see
-            `choose_columns`.
-        lines: "auto" recognises headers, CSV and the quotes of spreadsheets, and refuses other formats; "plain" takes
-            each line as a pair.
-        seed: of the choice of held-out pairs.
-        train_links: file of word links, one line per pair of `files`; see `with_links`. Held-out pairs lose theirs.
-        documents: "blank" if empty lines separate documents; a number for the column of a tab-separated file with the
-            document's id. Documents are then held out whole, by chance. None without documents.
+    Validation and test pairs are held out, unless they are given (see `nmt.data.holdout`).
 
     Raises:
         UserError: `files` is not one or two files, or a number is out of range.
