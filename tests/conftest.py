@@ -1,6 +1,7 @@
 """What tests of several rooms share."""
 
 import contextlib
+import importlib.util
 import os
 import signal
 from pathlib import Path

@@ -6,7 +6,6 @@ import json
 import shutil
 import tempfile
 import time
-import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,16 +14,13 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from nmt.system.errors import UserError
 from nmt.system.files import appearing, unwritable
+from nmt.system.integrity import checksum
 
 _TABLE, _ABOUT = "table.arrow", "about.json"
 _DAY = 86_400.0  # in seconds
 
 #: Makes the record batches of a table, and writes down facts about them.
 Batches = Callable[[dict[str, Any]], Iterator[Any]]
-
-
-class _DamagedError(Exception):
-    """A folder of the cache does not match its description."""
 
 
 def cached_table(folder: Path, schema: Any, batches: Batches) -> tuple[Any, dict[str, Any]]:
@@ -35,11 +31,10 @@ def cached_table(folder: Path, schema: Any, batches: Batches) -> tuple[Any, dict
     """
     for _ in range(10):  # other runs may write it, or damage it, at the same time
         try:
-            with contextlib.suppress(FileNotFoundError):
-                try:
+            if folder.exists():
+                with contextlib.suppress(OSError, ValueError, KeyError, TypeError, pa.ArrowException):
                     return _read(folder)
-                except _DamagedError:
-                    _remove(folder)
+                _remove(folder)
             with appearing(folder) as temporary:
                 _write(temporary, schema, batches)
         except OSError as error:
@@ -74,36 +69,15 @@ def _write(folder: Path, schema: Any, batches: Batches) -> None:
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, schema) as writer:
         for batch in batches(facts):
             writer.write_batch(batch)
-    about = {"facts": facts, "bytes": path.stat().st_size, "checksum": _checksum(path)}
-    (folder / _ABOUT).write_text(json.dumps(about), encoding="utf-8")
+    (folder / _ABOUT).write_text(json.dumps({"facts": facts, "checksum": checksum(path)}), encoding="utf-8")
 
 
 def _read(folder: Path) -> tuple[Any, dict[str, Any]]:
-    """Map the folder's table into memory.
-
-    Raises:
-        FileNotFoundError: the folder does not exist.
-        _DamagedError: the table does not match its description.
-    """
-    if not folder.exists():
-        raise FileNotFoundError(folder)
-    try:
-        about = json.loads((folder / _ABOUT).read_text(encoding="utf-8"))
-        path = folder / _TABLE
-        if path.stat().st_size != about["bytes"] or _checksum(path) != about["checksum"]:
-            raise _DamagedError(folder)
-        return pa.ipc.open_stream(pa.memory_map(str(path))).read_all(), dict(about["facts"])
-    except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
-        raise _DamagedError(folder) from error
-
-
-def _checksum(path: Path) -> int:
-    """CRC-32 of a file: detects damage at a gigabyte per second."""
-    checksum = 0
-    with path.open("rb") as file:
-        while data := file.read(1 << 20):
-            checksum = zlib.crc32(data, checksum)
-    return checksum
+    """Map the folder's table into memory (several kinds of errors if it is damaged)."""
+    about, path = json.loads((folder / _ABOUT).read_text(encoding="utf-8")), folder / _TABLE
+    if checksum(path) != about["checksum"]:
+        raise ValueError(folder)
+    return pa.ipc.open_stream(pa.memory_map(str(path))).read_all(), dict(about["facts"])
 
 
 def _remove(folder: Path) -> None:

@@ -1,5 +1,6 @@
 """Which columns of a table are source and target, and which languages they are in."""
 
+import contextlib
 import itertools
 import re
 from collections.abc import Mapping, Sequence
@@ -34,32 +35,32 @@ def choose_columns(
         path: of the table, for messages.
         table: the table.
         wanted: the columns that the user names; None chooses those with text: of the languages, if the header names
-            them, or else the first two, or the only two.
+            them, or else the only two, or the first two.
         languages: of source and target, as far as they are known.
 
     Raises:
         UserError: there is no such column, or it is not clear which columns have the text.
     """
     rows = [row.split("\t") for row in table.rows[:FIRST_LINES] if row.strip()]
-    width = max(map(len, rows), default=0)
-    columns = [[row[at] if at < len(row) else "" for row in rows] for at in range(width)]
+    columns = list(itertools.zip_longest(*rows, fillvalue=""))
     kinds = [kind(cells) for cells in columns]
     if wanted is not None:
-        chosen = _numbered(path, table, wanted, width)
+        chosen = _numbered(path, table, wanted, len(columns))
     else:
-        chosen = _chosen(table, columns, kinds, languages) or _first_two(path, table, columns, kinds)
+        texts = [number for number, each in enumerate(kinds, 1) if each == "text"]
+        chosen = _chosen(table, columns, texts, languages) or _first_two(path, table, columns, texts)
     notes = [
         f"warning: {path}, column {number}, looks like numbers, not like text ({_examples(columns[number - 1])}). To "
         "use others, give data.columns=[A,B]."
         for number in chosen
-        if number <= width and kinds[number - 1] == "numbers"
+        if number <= len(columns) and kinds[number - 1] == "numbers"
     ]
-    if width > 2:
+    if len(columns) > 2:
         used = " and ".join(_named(table, number) for number in chosen)
         skipped = [number for number in (1, 2) if number not in chosen and kinds[number - 1] != "text"]
-        why = [f" Column {number} is no text ({_examples(columns[number - 1])})." for number in skipped]
-        others = "" if wanted is not None else f"{''.join(why)} Others: data.columns=[A,B]."
-        notes.append(f"{path} has {width} columns; columns {used} are used.{others}")
+        why = "".join(f" Column {number} is no text ({_examples(columns[number - 1])})." for number in skipped)
+        others = "" if wanted is not None else f"{why} Others: data.columns=[A,B]."
+        notes.append(f"{path} has {len(columns)} columns; columns {used} are used.{others}")
     return chosen, notes
 
 
@@ -81,43 +82,33 @@ def _numbered(path: Path, table: TextTable, wanted: Sequence[int | str], width: 
 
 
 def _chosen(
-    table: TextTable, columns: Sequence[Sequence[str]], kinds: Sequence[str], languages: Languages
+    table: TextTable, columns: Sequence[Sequence[str]], texts: Sequence[int], languages: Languages
 ) -> tuple[int, int] | None:
     """The columns with the text, if it is clear which they are."""
-    texts = [number for number, each in enumerate(kinds, 1) if each == "text"]
-    if len(texts) < 2:
-        texts = [number for number, each in enumerate(kinds, 1) if each in ("text", "labels")]
     filled = [number for number in texts if 2 * sum(map(bool, columns[number - 1])) >= len(columns[number - 1])]
-    texts = filled if len(filled) > 1 else texts
+    texts = filled if len(filled) > 1 else list(texts)
     names = [name if number in texts else "" for number, name in enumerate(table.header, 1)]
-    numbers = [number_of(code, names) or 0 for code in languages if code is not None and code not in UNNAMED]
-    if len(numbers) == 2 and all(numbers) and numbers[0] != numbers[1]:
-        return numbers[0], numbers[1]
+    of_languages = [number_of(code, names) or 0 for code in languages if code is not None and code not in UNNAMED]
     sides = {_SIDES[name.lower()]: number for number, name in enumerate(names, 1) if name.lower() in _SIDES}
-    if len(sides) == 2:
-        return sides[0], sides[1]
     named = [number for number, name in enumerate(names, 1) if language_of_column(name)]
-    for some in (named, texts[:2] if texts[:2] == [1, 2] else texts):
-        if len(some) == 2:
-            return some[0], some[1]
-    return None
+    candidates = (of_languages, [sides[at] for at in sorted(sides)], named, texts[:2] if texts[:2] == [1, 2] else texts)
+    pairs = ((some[0], some[1]) for some in candidates if len(some) == 2 and all(some) and some[0] != some[1])
+    return next(pairs, None)
 
 
-def _first_two(path: Path, table: TextTable, columns: Sequence[Sequence[str]], kinds: Sequence[str]) -> tuple[int, int]:
+def _first_two(path: Path, table: TextTable, columns: Sequence[Sequence[str]], texts: Sequence[int]) -> tuple[int, int]:
     """The first two columns, if there are no more and they may be a pair (UserError if not)."""
     counts = [number for number, cells in enumerate(columns[:2], 1) if _counts(cells)]
     if len(columns) < 3 and not counts:
         return 1, 2
-    texts = [number for number, each in enumerate(kinds, 1) if each in ("text", "labels")]
     others = [number for number in (1, 2) if number not in texts] or counts
     bad = " and ".join(f"column {number} ({_examples(columns[number - 1])})" for number in others)
+    why = f" The first two are not: {bad} looks like numbers." if others else ""
     listed = ", ".join(f"{_named(table, number)}: {_examples(columns[number - 1], 1)}" for number in texts)
-    pair = texts[:2] if len(texts) > 1 else ["A", "B"]
+    pair = f"{texts[0]},{texts[1]}" if others and len(texts) > 1 else "A,B"
     raise UserError(
-        f"{path}: which columns are source and target? The first two are not: {bad} looks like numbers. Columns with "
-        f"text: {listed or 'none'}. Name two: data.columns=[{pair[0]},{pair[1]}]"
-        if others
-        else f"{path}: which columns are source and target? Columns with text: {listed}. Name two: data.columns=[A,B]"
+        f"{path}: which columns are source and target?{why} Columns with text: {listed or 'none'}. Name two: "
+        f"data.columns=[{pair}]"
     )
 
 
@@ -160,25 +151,23 @@ def guess_languages(
         source, target = map(language_code, stems)
         return (source, target) if source and target and source != target else UNNAMED
     table, chosen = TextTable([]), (1, 2)
+    if columns is not None and not names_in(columns):
+        chosen = int(columns[0]), int(columns[1])
     if files[0].is_file():  # a pipe is read once
-        try:
+        with contextlib.suppress(UserError):  # `DataSource.check` says what is wrong
             table = peek(files[0], names_in(columns))
             table = table._replace(header=[]) if plain else table
             chosen, _ = choose_columns(files[0], table, columns, _codes(languages))
-        except UserError:  # `DataSource.check` says what is wrong
-            table = TextTable([])
-    if not table.rows and columns is not None and not names_in(columns):
-        chosen = int(columns[0]), int(columns[1])
     pair = [language_code(name) for name in re.split("[-_]", stems[0])]
     by_column: Mapping[int, str] = {}
     header = {number: code for number, name in enumerate(table.header, 1) if (code := language_of_column(name))}
+    first = (1, 2) if columns is not None else chosen
     if header.get(chosen[0]) != header.get(chosen[1]):
         by_column = header
     elif len(pair) == 2 and pair[0] and pair[1] and pair[0] != pair[1]:
-        first = (1, 2) if columns is not None else (min(chosen), max(chosen))
-        by_column = {first[0]: pair[0], first[1]: pair[1]}
+        by_column = {min(first): pair[0], max(first): pair[1]}
     elif (code := language_code(stems[0])) is not None:
-        by_column = _languages_by_script(table, code, (1, 2) if columns is not None else chosen)
+        by_column = _languages_by_script(table, code, first)
     source, target = (by_column.get(column, name) for column, name in zip(chosen, UNNAMED, strict=True))
     return source, target
 

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from nmt.data.stored import remembered
+from nmt.data.stored import counted, remembered, without
 from nmt.system.errors import UserError, nearest
+from nmt.text.canonical import shows_nothing
 
 #: Sentences that are read at a time.
 _MANY = 10_000
@@ -47,6 +48,27 @@ class Split(NamedTuple):
             block = " ".join(map(str, documents[first : first + _MANY]))
             digest.update(f" {block}".encode() if first else block.encode())
         return digest.hexdigest()
+
+    def empty_rows(self) -> list[int]:
+        """The numbers of the pairs that have no text on a side."""
+        pairs = enumerate(zip(self.source, self.target, strict=True))
+        return [row for row, pair in pairs if any(map(shows_nothing, pair))]
+
+    def take(self, name: str, rows: Sequence[int]) -> "Split":
+        """A split of these rows, without links."""
+        documents = None if self.documents is None else [int(self.documents[row]) for row in rows]
+        source, target = ([side[row] for row in rows] for side in (self.source, self.target))
+        return Split(name, source, target, documents=documents)
+
+    def without(self, rows: Sequence[int], folder: Path | None = None) -> "Split":
+        """The split without these rows, in ascending order; `folder` is for the documents of very many pairs."""
+        documents, gone = self.documents, set(rows)
+        if documents is not None and gone:
+            kept = (number for row, number in enumerate(documents) if row not in gone)
+            documents = counted(kept, len(documents) - len(gone), folder)
+        links = None if self.links is None else without(self.links, rows)
+        source, target = without(self.source, rows), without(self.target, rows)
+        return self._replace(source=source, target=target, links=links, documents=documents)
 
     def _digest(self) -> "hashlib._Hash":
         digest = hashlib.sha256()
@@ -126,9 +148,10 @@ class DataSource(ABC):
 
     def unknown_split(self, split: str) -> UserError:
         """The error for a split that does not exist."""
-        names = self.splits()
-        hint = nearest(split, names)
-        return UserError(f"The data set {self.name} has no split {split!r}; it has {', '.join(names)}.{hint}")
+        names = ", ".join(self.splits())
+        return UserError(
+            f"The data set {self.name} has no split {split!r}; it has {names}.{nearest(split, self.splits())}"
+        )
 
 
 def safe_name(text: str) -> str:

@@ -9,7 +9,6 @@ Shapes: B sentences, K previous sentences of each, C tokens of the longest of th
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, takewhile
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -18,17 +17,13 @@ from torch import Tensor
 
 from nmt.data.batch import Batch, Integers
 from nmt.data.dataset import Split
-from nmt.data.lines import read_parallel_lines
 from nmt.data.stored import Stored
 from nmt.system.errors import UserError
-from nmt.system.files import PACKED
 from nmt.system.limits import Positive
-from nmt.text.canonical import any_text, shows_nothing
+from nmt.text.canonical import shows_nothing
 from nmt.text.tokenizer import EOS, PAD, Tokenizer
 
-#: How the lines of a data set come in documents: separated by empty lines, or one file a document.
-Documents = Literal["blank", "files"]
-#: How those of a text to translate do: separated by empty lines, one document in all, or each line on its own.
+#: How the lines of a text to translate come in documents: separated by empty lines, all in one, or each on its own.
 Followed = Literal["blank", "one", "none"]
 #: Lines that are looked at together.
 _MANY = 1 << 16
@@ -74,39 +69,6 @@ def by_ids(ids: Iterable[str], name: str) -> Iterator[int]:
             )
         seen[text], last = number, text
         yield len(seen) - 1
-
-
-def read_folders(
-    source: Path, target: Path, endings: tuple[str, str] = ("", "")
-) -> tuple[list[str], list[str], list[int]]:
-    """The lines of two folders with one file a document, in the order of their names, and the document of each line.
-
-    Files belong together if they have one name, or with `endings` ("de", "en") one name before these.
-
-    Raises:
-        UserError: a folder is missing, a document is missing on one side, or its numbers of lines differ.
-    """
-    files = []
-    for folder, ending in zip((source, target), endings, strict=True):
-        if not folder.is_dir():
-            raise UserError(f"There is no folder {folder}. With data.documents=files it holds one file a document.")
-        tail = f".{ending}" if ending else ""
-        paths = [path for path in sorted(folder.iterdir()) if path.is_file() and not path.name.startswith(".")]
-        named = [(path.stem if path.suffix in PACKED else path.name, path) for path in paths]
-        files.append({name.removesuffix(tail): path for name, path in named if name.endswith(tail)})
-    for one, other, folder in ((files[0], files[1], target), (files[1], files[0], source)):
-        if missing := sorted(one.keys() - other.keys()):
-            raise UserError(f"{one[missing[0]]} has no translation in {folder}: a document needs a file on both sides.")
-    lines: tuple[list[str], list[str]] = ([], [])
-    numbers: list[int] = []
-    for number, name in enumerate(sorted(files[0])):
-        pair = read_parallel_lines(files[0][name], files[1][name])
-        for side, more in zip(lines, pair, strict=True):
-            side.extend(more)
-        numbers += [number] * len(pair[0])
-    if not any_text(*lines):
-        raise UserError(f"{source} and {target} are empty: no line has text in both.")
-    return *lines, numbers
 
 
 def starts_of(documents: Sequence[int]) -> Integers:

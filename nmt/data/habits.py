@@ -15,17 +15,13 @@ from nmt.text.sentence_split import split_sentences
 _SAMPLE, _RARE = 20_000, 0.1
 #: How much longer than all others a line may be.
 _LONGER, _MORE = 1.5, 20
+_TABS = "tabs: all columns are translated as one text"
 
 
 def has_several(line: str, language: str = "") -> bool:
     """Whether a line has more than one sentence."""
     sentences = (sentence for sentence, _ in split_sentences(line, language) if sentence)
     return len(list(islice(sentences, 2))) > 1
-
-
-def has_tabs(line: str) -> bool:
-    """Whether a line has a tab between two texts."""
-    return "\t" in line.strip()
 
 
 def habits(lines: Sequence[str], language: str) -> dict[str, float]:
@@ -47,35 +43,30 @@ class LineWatch:
         known, languages = facts.get("source_lines"), facts.get("languages") or [""]
         known = known if isinstance(known, Mapping) else {}
         numbers = {key: value for key, value in known.items() if type(value) in (int, float) and value >= 0}
-        self.name, self._lines, self._filled, self._named = name, 0, 0, False
         longest = float(numbers.get("longest", float("inf")))
-        self._checks: tuple[tuple[str, str, bool, Callable[[str], bool]], ...] = (
+        several = numbers.get("several", 1) < _RARE
+        self.name, self._lines, self._filled = name, 0, 0
+        self._markup = numbers.get("markup", 0) < _RARE
+        #: What a line may have, what to do then, and whether a line has it; the first that fits counts.
+        self._checks: tuple[tuple[str, str, Callable[[str], bool]], ...] = (
             (
                 "tags or time codes, which are translated as text",
                 "Take the text out first, and put its translation back.",
-                numbers.get("markup", 0) < _RARE,
-                is_markup,
+                lambda line: self._markup and is_markup(line),
             ),
-            (
-                "tabs: all columns are translated as one text",
-                "Take one column: cut -f 1 FILE.",
-                True,
-                has_tabs,  # most lines of a table
-            ),
+            (_TABS, "Take one column: cut -f 1 FILE.", lambda line: "\t" in line.strip()),
             (
                 "several sentences",
                 "Its translation may lack some: write one sentence per line.",
-                numbers.get("several", 1) < _RARE,
-                lambda line: has_several(line, str(languages[0])),
+                lambda line: several and has_several(line, str(languages[0])),
             ),
             (
                 f"more characters than any line of the training text ({longest:,.0f})",
                 "Such lines are translated badly: write one sentence per line.",
-                True,
                 lambda line: len(line) > _LONGER * longest + _MORE,
             ),
         )
-        self._found: list[tuple[int, int]] = [(0, 0)] * len(self._checks)  # how many, and the first
+        self._found: dict[str, list[int]] = {}  # how many, and the first
 
     def add(self, lines: Sequence[str]) -> list[str]:
         """Look at the next lines; returns a warning if they begin a text of another format."""
@@ -83,25 +74,21 @@ class LineWatch:
         for line in lines:
             self._lines += 1
             self._filled += bool(line.strip())
-            for at, (_, _, unusual, check) in enumerate(self._checks):
-                if unusual and check(line):
-                    count, first = self._found[at]
-                    self._found[at] = (count + 1, first or self._lines)
-                    break
+            if (what := next((what for what, _, check in self._checks if check(line)), None)) is not None:
+                self._found.setdefault(what, [0, self._lines])[0] += 1
         if found is None:
             return []
-        self._named = True
+        self._markup = False
+        self._found.pop(self._checks[0][0], None)
         return [f"{self.name} looks like {found.name}. Every line is translated as text. {found.cure}"]
 
     def notes(self) -> list[str]:
         """What to say of the lines so far, and nothing of them again."""
-        notes = [
+        found, self._found = self._found, {}
+        return [
             f"{self.name}: {count:,} line{'s have' if count > 1 else ' has'} {what} (line {first:,}"
             f"{' is the first' if count > 1 else ''}). {cure}"
-            for (count, first), (what, cure, _, check) in zip(self._found, self._checks, strict=True)
-            if count
-            and not (self._named and check is is_markup)
-            and (check is not has_tabs or 2 * count >= self._filled)
+            for what, cure, _ in self._checks
+            for count, first in [found.get(what, (0, 0))]
+            if count and (what != _TABS or 2 * count >= self._filled)  # most lines of a table
         ]
-        self._found = [(0, 0)] * len(self._checks)
-        return notes

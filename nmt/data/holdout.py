@@ -1,93 +1,61 @@
 """Held-out validation and test pairs, none of whose sentences is in the training text.
 
 For data sets without splits. A random split of such corpora leaks: short sentences are translated again and again, so
-that a third of a test set can be in the training text. Here pairs that share a sentence, directly or through other
-pairs, stay together.
+that a third of a test set can be in the training text. Here the other pairs with a sentence of a held-out pair are left
+out. Only some pairs are in memory.
 """
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from nmt.data.dataset import Split
 from nmt.data.document_lines import starts_of
-from nmt.data.stored import MANY, counted, without
 from nmt.system.errors import UserError
 from nmt.text.canonical import canonical
 
-#: A sentence that comes this often in a large text is not held out.
+#: A sentence that comes this often is not held out.
 _OFTEN = 10
-_FULL: list[int] = [-1] * _OFTEN  # what a sentence has that nobody asks for
+_FULL: list[int] = [-1] * _OFTEN  # the rows of a sentence that nobody asks for
+#: The fewest pairs that are drawn, and how many more than are wanted.
+_DRAWN, _MORE = 20_000, 4
 
 
 def divide(
-    source: Sequence[str],
-    target: Sequence[str],
-    sizes: Mapping[str, int | None],
-    seed: int,
-    links: Sequence[str] | None = None,
-    documents: Sequence[int] | None = None,
+    corpus: Split, sizes: Mapping[str, int | None], seed: int, folder: Path | None = None
 ) -> tuple[dict[str, Split], list[str]]:
     """Divide a corpus into "train" and the splits that `sizes` names; returns them and messages for the user.
 
-    The default for a size of None depends on the number of pairs. Word links, one line per pair, stay with the pairs of
-    "train". With documents, whole ones are held out, whatever their sentences.
+    The default for a size of None depends on the number of pairs. Word links stay with the pairs of "train". With
+    documents, whole ones are held out, whatever their sentences. `folder` is for the documents of very many pairs.
 
     Raises:
         UserError: see `hold_out` and `hold_out_documents`.
     """
+    source, target, documents = corpus.source, corpus.target, corpus.documents
     if not sizes:
-        return {"train": Split("train", source, target, links, documents)}, []
+        return {"train": corpus._replace(name="train")}, []
     wanted = {name: default_size(len(source)) if size is None else size for name, size in sizes.items()}
     related: list[int] = []
     if documents is not None:
         rows = hold_out_documents(documents, wanted, seed)
-    elif len(source) > MANY:
-        rows, related = hold_out_of_many(source, target, wanted, seed)
     else:
-        held_out = hold_out(source, target, wanted, seed)
-        rows = {name: held_out[name] for name in wanted}
-    gone = sorted([*related, *(row for found in rows.values() for row in found)])
-    train = Split("train", without(source, gone), without(target, gone))
-    if links is not None:
-        train = train._replace(links=without(links, gone))
+        rows, related = hold_out(source, target, wanted, seed)
+    splits = {name: corpus.take(name, held) for name, held in rows.items()}
+    gone = sorted([*related, *(row for held in rows.values() for row in held)])
+    train = splits["train"] = corpus.without(gone, folder)._replace(name="train")
+    held = " and ".join(f"{len(held):,} for {name}" for name, held in rows.items())
+    keys = " ".join([*(f"data.{name}_pairs={size}" for name, size in wanted.items()), f"data.seed={seed}"])
     if documents is not None:
-        left = set(gone)
-        kept = (number for row, number in enumerate(documents) if row not in left)
-        train = train._replace(documents=counted(kept, len(source) - len(gone)))
-    splits = _splits(source, target, rows, documents) | {"train": train}
-    held = " and ".join(f"{len(rows[name]):,} for {name}" for name in wanted)
-    keys = " ".join(f"data.{name}_pairs={size}" for name, size in wanted.items())
-    if documents is not None:
-        shared = sum(shared_pairs(splits[name], splits["train"]) for name in wanted)
+        shared = sum(shared_pairs(splits[name], train) for name in wanted)
         counts = " and ".join(f"{len(set(splits[name].documents or ())):,} for {name}" for name in wanted)
         leak = f"{shared:,} of these pairs have a sentence that is also in the training text. " if shared else ""
-        return splits, [f"Held out: {held}, in whole documents ({counts}). {leak}({keys} data.seed={seed})."]
+        return splits, [f"Held out: {held}, in whole documents ({counts}). {leak}({keys})."]
     leak = f"; {len(related):,} that share a sentence with them are left out" if related else ""
-    note = (
-        f"Held out: {held}. None of their sentences is in the other {len(splits['train'].source):,} "
-        f"pairs{leak} ({keys} data.seed={seed})."
-    )
-    return splits, [note]
-
-
-def _splits(
-    source: Sequence[str],
-    target: Sequence[str],
-    rows: Mapping[str, Sequence[int]],
-    documents: Sequence[int] | None = None,
-) -> dict[str, Split]:
-    """The splits of these rows."""
-    return {
-        name: Split(
-            name,
-            [source[row] for row in kept],
-            [target[row] for row in kept],
-            documents=None if documents is None else [int(documents[row]) for row in kept],
-        )
-        for name, kept in rows.items()
-    }
+    return splits, [
+        f"Held out: {held}. None of their sentences is in the other {len(train.source):,} pairs{leak} ({keys})."
+    ]
 
 
 def shared_pairs(split: Split, train: Split) -> int:
@@ -100,38 +68,43 @@ def shared_pairs(split: Split, train: Split) -> int:
     return sum(not known.isdisjoint(pair) for pair in pairs)
 
 
-def hold_out_of_many(
+def hold_out(
     source: Sequence[str], target: Sequence[str], sizes: Mapping[str, int], seed: int
 ) -> tuple[dict[str, list[int]], list[int]]:
-    """The rows of each set in `sizes`, of text that has no room in memory, and the rows that must not be trained on.
+    """The rows of each set in `sizes`, and the rows that share a sentence with them; in order.
 
-    Pairs are drawn by chance. Those whose sentences come often are skipped, and the few others with a sentence of a
-    held-out pair are left out: `hold_out` keeps families of sentences together instead, for which it needs all pairs.
+    They depend on text and seed only. No sentence of a held-out pair is in another set or in the rest, on either side,
+    ignoring case and white space. Pairs are drawn by chance; those whose sentences come often are skipped.
 
     Raises:
-        UserError: no pair can be held out for a set.
+        UserError: no pair can be held out for a set, or none is left.
     """
     generator = np.random.default_rng(seed)
-    drawn = generator.permutation(np.unique(generator.integers(len(source), size=4 * sum(sizes.values())))).tolist()
+    count = min(len(source), max(_DRAWN, _MORE * sum(sizes.values())))
+    drawn: list[int] = generator.choice(len(source), count, replace=False).tolist() if count else []
     pairs = {row: (normal(source[row]), normal(target[row])) for row in drawn}
     places: dict[str, list[int]] = {sentence: [] for pair in pairs.values() for sentence in pair}
     for row, pair in enumerate(zip(source, target, strict=True)):
         for sentence in map(normal, pair):
-            if len(found := places.get(sentence, _FULL)) < _OFTEN:
-                found.append(row)
+            if len(rows_of := places.get(sentence, _FULL)) < _OFTEN:
+                rows_of.append(row)
     rows: dict[str, list[int]] = {name: [] for name in sizes}
-    owner: dict[int, str] = {}  # of held-out rows and of those that share a sentence with them
+    related: set[int] = set()  # to held-out rows, which are among them
     for row in drawn:
-        family = {row, *(other for sentence in pairs[row] for other in places[sentence])}
         name = next((name for name, size in sizes.items() if len(rows[name]) < size), None)
+        if name is None:
+            break
+        family = {row, *(other for sentence in pairs[row] for other in places[sentence])}
         often = any(len(places[sentence]) >= _OFTEN for sentence in pairs[row])
-        if name is None or often or not owner.keys().isdisjoint(family):
-            continue
-        rows[name].append(row)
-        owner.update(dict.fromkeys(family, name))
-    _check_found(rows, sizes, len(source))
-    held = {row for found in rows.values() for row in found}
-    return {name: sorted(found) for name, found in rows.items()}, sorted(owner.keys() - held)
+        if not often and related.isdisjoint(family) and len(related) + len(family) < len(source):
+            rows[name].append(row)
+            related |= family
+    if empty := [name for name, held in rows.items() if not held and sizes[name] > 0]:
+        raise UserError(
+            f"None of {len(source):,} pairs can be held out for {' and '.join(empty)}: there are too few, or they all "
+            "share sentences. Give separate validation and test data (data.valid=..., data.test=...)."
+        )
+    return {name: sorted(held) for name, held in rows.items()}, sorted(related.difference(*rows.values()))
 
 
 def hold_out_documents(documents: Sequence[int], sizes: Mapping[str, int], seed: int) -> dict[str, list[int]]:
@@ -167,73 +140,3 @@ def normal(sentence: str) -> str:
 def default_size(pairs: int) -> int:
     """Pairs to hold out for validation, and as many for the test: 2 %, from 20 to 2,000, of few pairs a tenth."""
     return max(1, min(max(20, round(0.02 * pairs)), 2000, pairs // 10))
-
-
-def hold_out(source: Sequence[str], target: Sequence[str], sizes: Mapping[str, int], seed: int) -> dict[str, list[int]]:
-    """The rows of each set in `sizes`, about as many as requested, and of the rest, called "train"; in order.
-
-    They depend on text and seed only. No sentence of a held-out set, on either side, is in another set on either side,
-    ignoring case and white space.
-
-    Raises:
-        UserError: so many pairs share sentences that a set would be empty.
-    """
-    component = components(source, target)
-    counts = np.bincount(component, minlength=1)
-    order = np.random.default_rng(seed).permutation(len(counts))
-    owner = np.full(len(counts), -1)
-    names = list(sizes)
-    short = {name: size for name, size in sizes.items() if size > 0}
-    # Components much smaller than the set first: one large family of sentences is a poor test.
-    for share in (10, 1):
-        for number in order.tolist():
-            if not short:
-                break
-            if owner[number] >= 0 or counts[number] > len(source) // 2:
-                continue
-            for name, room in short.items():
-                if counts[number] <= max(1, min(room, sizes[name] // share)):
-                    owner[number] = names.index(name)
-                    short[name] -= int(counts[number])
-                    if not short[name]:
-                        del short[name]
-                    break
-    row_owner = owner[component] if len(component) else owner[:0]
-    rows = {name: np.flatnonzero(row_owner == index).tolist() for index, name in enumerate(names)}
-    rows["train"] = np.flatnonzero(row_owner == -1).tolist()
-    _check_found(rows, sizes, len(source))
-    return rows
-
-
-def _check_found(rows: Mapping[str, Sequence[int]], sizes: Mapping[str, int], pairs: int) -> None:
-    """UserError for a set that would be empty."""
-    empty = [name for name, found in rows.items() if not found and sizes.get(name, 1) > 0]
-    if empty:
-        raise UserError(
-            f"None of {pairs:,} pairs can be held out for {' and '.join(empty)}: there are too few, or they all "
-            "share sentences. Give separate validation and test data (data.valid=..., data.test=...)."
-        )
-
-
-def components(source: Sequence[str], target: Sequence[str]) -> npt.NDArray[np.int64]:
-    """The connected component of each pair [N], numbered from 0: pairs that share a sentence are connected.
-
-    A sentence is the same on both sides, whatever its case and white space.
-    """
-    from scipy.sparse import coo_array  # type: ignore[import-untyped]
-    from scipy.sparse.csgraph import connected_components  # type: ignore[import-untyped]
-
-    numbers: dict[str, int] = {}
-    edges = np.array(
-        [
-            [numbers.setdefault(normal(sentence), len(numbers)) for sentence in pair]
-            for pair in zip(source, target, strict=True)
-        ],
-        dtype=np.int64,
-    ).reshape(-1, 2)
-    graph = coo_array((np.ones(len(edges), dtype=bool), edges.T), shape=(len(numbers), len(numbers)))
-    labels = connected_components(graph, directed=False)[1][edges[:, 0]]
-    # Numbered by their first pairs, so that the numbers depend on the text only.
-    _, firsts, component = np.unique(labels, return_index=True, return_inverse=True)
-    ranks: npt.NDArray[np.int64] = np.argsort(np.argsort(firsts))
-    return ranks[component]

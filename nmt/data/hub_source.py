@@ -16,7 +16,6 @@ from nmt.data import stored
 from nmt.data.dataset import DataSource, Split, safe_name
 from nmt.data.holdout import divide
 from nmt.data.languages import checked_languages, language_codes
-from nmt.data.stored import without
 from nmt.data.streams import missing_file
 from nmt.system.errors import UserError, nearest
 from nmt.system.limits import NotNegative, Positive
@@ -25,7 +24,7 @@ from nmt.text.canonical import any_text
 #: Usual names of validation splits on the Hub.
 _VALID = ("validation", "valid", "val", "dev")
 #: Formats of a single file, by the ending of its name.
-_READERS = {"json": "json", "jsonl": "json", "ndjson": "json", "csv": "csv", "tsv": "csv", "parquet": "parquet"}
+_READERS = {"json": "json", "jsonl": "json", "ndjson": "json", "parquet": "parquet"}
 #: Seconds to wait for an answer of the Hub.
 _PATIENCE = 10.0
 #: Rows that are read at a time.
@@ -35,23 +34,8 @@ _ROWS = 16 * 1024
 class Hub(DataSource):
     """A data set with a translation in each row: a column of {language: sentence}, or one column per language.
 
-    Args:
-        path: the data set's name on the Hub, such as Helsinki-NLP/opus_books, or a local folder: saved by
-            `save_to_disk`, or of parquet, JSON or CSV files; or one such file.
-        name: of a configuration, if the data set has several (opus_books: "de-en").
-        source: source language.
-        target: target language.
-        train: name of the training split.
-        valid: name of the validation split; None takes one called validation, valid, val or dev, or else holds pairs
-            out of the training split.
-        test: name of the test split, or a list of names; None takes those that begin with "test", or else holds pairs
-            out of the training split.
-        source_column: column of the source sentences; None finds it by the language.
-        target_column: column of the target sentences.
-        valid_pairs: number of pairs to hold out for validation; the default depends on the size of the data set.
-        test_pairs: number of pairs to hold out for the test, likewise; 0 for no test set.
-        revision: branch, tag or commit on the Hub.
-        seed: of the choice of held-out pairs.
+    `configs/data/hub.yaml` explains the settings. A local folder was saved by `save_to_disk`, or has parquet, JSON or
+    CSV files.
 
     Raises:
         UserError: the path is missing, or the languages are the same.
@@ -93,66 +77,54 @@ class Hub(DataSource):
 
     def tests(self) -> list[str]:
         """The names of the test splits, or ["test"] for held-out pairs (downloads the data set)."""
-        names = list(self._test_splits())
+        names = [name for name in self._names() if name not in ("train", "valid")]
         return names if names or self._sizes["test"] == 0 else ["test"]
 
     def check(self) -> None:
         """Download the data set; UserError if that fails or a split is missing."""
-        for split in (self._train, self._valid_split(), *self._test_splits().values()):
-            if split is not None:
-                self._table(split)
+        for name in self._names().values():
+            self._table(name)
 
     def read(self, split: str) -> Split:
         """See `DataSource.read`; UserError if the data set cannot be downloaded or a column is missing."""
         if split not in self.splits():
             raise self.unknown_split(split)
-        if split == "valid" and (given := self._valid_split()) is not None:
-            return Split(split, *self._pairs(given))
-        if (tests := self._test_splits()) and split in tests:
-            return Split(split, *self._pairs(tests[split]))
+        if split != "train" and (name := self._names().get(split)) is not None:
+            return Split(split, *self._pairs(name))
         return self._divided()[split]
 
     def notes(self) -> list[str]:
-        """The names of the splits, and the held-out pairs (downloads the data set)."""
+        """Where validation and test pairs come from (downloads the data set)."""
         self._divided()
         return list(self._notes)
 
     def _divided(self) -> dict[str, Split]:
         """The training split, and the pairs held out of it for missing splits."""
         if self._held is None:
-            source, target = self._pairs(self._train)
-            wanted = {}
-            if self._valid_split() is None:
-                wanted["valid"] = self._sizes["valid"]
-            if not self._test_splits() and self._sizes["test"] != 0:
-                wanted["test"] = self._sizes["test"]
-            if wanted:
-                pairs = enumerate(zip(source, target, strict=True))
-                empty = [row for row, pair in pairs if not all(map(str.strip, pair))]
-                source, target = without(source, empty), without(target, empty)
-            self._held, held_note = divide(source, target, wanted, self._seed)
-            tests = ", ".join(self._test_splits().values()) or "none"
+            names, train = self._names(), Split("train", *self._pairs(self._train))
+            wanted = {name: self._sizes[name] for name in ("valid", *self.tests()) if name not in names}
+            train = train.without(train.empty_rows()) if wanted else train
+            self._held, held_out = divide(train, wanted, self._seed)
+            tests = ", ".join(name for split, name in names.items() if split not in ("train", "valid"))
             self._notes = [
-                f"{self._path}: {len(source):,} training pairs; validation split {self._valid_split() or 'none'}, "
-                f"test {tests}.",
-                *held_note,
+                f"{self._path}: {len(train.source):,} training pairs; validation split {names.get('valid', 'none')}, "
+                f"test {tests or 'none'}.",
+                *held_out,
             ]
         return self._held
 
-    def _valid_split(self) -> str | None:
-        if self._valid is not None:
-            return self._valid
-        return next((name for name in _VALID if name in self._load()), None)
-
-    def _test_splits(self) -> dict[str, str]:
-        """Our name of each test split, and its name in the data set."""
-        names = [name for name in self._load() if name.startswith("test")] if self._test is None else self._test
-        for name in map(str, names):
+    def _names(self) -> dict[str, str]:
+        """The splits of the data set by our names."""
+        tables = self._load()
+        valid = self._valid or next((name for name in _VALID if name in tables), None)
+        tests = [name for name in tables if name.startswith("test")] if self._test is None else self._test
+        for name in map(str, tests):
             if "/" in name or name in ("", ".", ".."):  # the split's results go into a folder of its name
                 raise UserError(
                     f"{self._path} has a split called {name!r}, which is not a valid folder name. Rename it."
                 )
-        return {f"test-{name}" if name in ("train", "valid") else name: name for name in names}
+        of_tests = {f"test-{name}" if name in ("train", "valid") else name: name for name in tests}
+        return {"train": self._train, **({} if valid is None else {"valid": valid}), **of_tests}
 
     def _table(self, split: str) -> Any:
         tables = self._load()
@@ -218,7 +190,7 @@ def load_tables(path: str, name: str | None, revision: str | None) -> Mapping[st
         raise missing_file(folder)
     if ending is None and folder.is_file():
         raise UserError(
-            f"data.path={path}: a file must end in .{', .'.join(_READERS)}. Text files are for data.files=."
+            f"data.path={path}: a file must end in .{', .'.join(_READERS)}. Other text and tables are for data.files=."
         )
     try:
         if local and any((folder / mark).is_file() for mark in ("dataset_dict.json", "state.json")):
@@ -226,8 +198,7 @@ def load_tables(path: str, name: str | None, revision: str | None) -> Mapping[st
         elif local:
             tables = datasets.load_dataset(str(folder), name)
         elif ending is not None:
-            local, more = True, {"sep": "\t"} if ending == "tsv" else {}
-            tables = datasets.load_dataset(_READERS[ending], data_files=str(folder), **more)
+            local, tables = True, datasets.load_dataset(_READERS[ending], data_files=str(folder))
         else:
             with _offline_if_unreachable():
                 tables = datasets.load_dataset(path, name, revision=revision)
@@ -284,16 +255,16 @@ def _cells(table: Any, name: str, key: str | None, known: Path | None) -> Sequen
     """The sentences in a column, or in a key of its cells; large tables are stored (UserError for other values)."""
     column = table.select_columns([name])
 
-    def blocks() -> Iterator[list[str]]:
+    def lines() -> Iterator[str]:
         for first in range(0, len(column), _ROWS):
             cells = column[first : first + _ROWS][name]
-            yield [_line(cell if key is None else cell[key], name) for cell in cells]
+            yield from (_line(cell if key is None else cell[key], name) for cell in cells)
 
     if table.data.nbytes < stored.LARGE:
-        return [line for block in blocks() for line in block]
+        return list(lines())
     files = [Path(file["filename"]) for file in table.cache_files]
     times = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
-    return stored.stored_lines(blocks, f"{table._fingerprint} {times} column {name} {key}", known)
+    return stored.stored_lines(lines, f"{table._fingerprint} {times} column {name} {key}", known)
 
 
 def _line(cell: Any, column: str) -> str:

@@ -19,8 +19,8 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 #: Bytes of a line; a longer one is no sentence, and may be a packed file that fills the memory.
 LONGEST = 16 << 20
-#: Bytes that are decoded at a time.
-_BLOCK = 4 << 20
+#: Bytes that are read at a time.
+_BLOCK = 1 << 20
 
 #: What becomes of a line that is not UTF-8: an error, U+FFFD for each invalid sequence of bytes, or an empty line.
 Invalid = Literal["stop", "replace", "empty"]
@@ -56,22 +56,39 @@ def iterate_lines(stream: BinaryIO, name: str, decoder: LineDecoder | None = Non
     """Yield the lines of a binary stream, each as soon as it arrives; `name` is for messages.
 
     Raises:
-        UserError: a line is not UTF-8 and no `decoder` replaces it, or the stream is broken.
+        UserError: a line is too long or not UTF-8 and no `decoder` replaces it, or the stream is broken.
     """
     decoder = decoder or LineDecoder()
-    number = 0
-    with _readable(name):
-        while data := stream.readline(LONGEST + 1):
-            number += 1
-            if len(data) > LONGEST:
-                raise too_long(name, number)
-            if number == 1:
-                data = data.removeprefix(_BYTE_ORDER_MARK)
-                if not data:  # only the mark: no line
-                    break
-            if data.endswith(b"\n"):
-                data = data[:-1].removesuffix(b"\r")
-            yield decoder.decode(data, name, number)
+    for number, data in _whole_lines(stream, name):
+        data = data.replace(b"\r\n", b"\n").removesuffix(b"\n")
+        lines: Iterable[str]
+        try:
+            lines = data.decode("utf-8").split("\n")
+        except UnicodeDecodeError:
+            lines = (decoder.decode(line, name, at) for at, line in enumerate(data.split(b"\n"), number))
+        yield from lines
+
+
+def _whole_lines(stream: BinaryIO, name: str) -> Iterator[tuple[int, bytes]]:
+    """Yield the whole lines that have arrived, and the number of the first of them, from 1."""
+    number, rest = 1, b""
+    while True:
+        with _readable(name):
+            block: bytes = stream.read1(_BLOCK)  # type: ignore[attr-defined]
+        end = block.rfind(b"\n") + 1
+        lines, rest = (rest + block[:end], block[end:]) if end or not block else (b"", rest + block)
+        for line, length in ((number, lines.find(b"\n")), (number + lines.count(b"\n"), len(rest))):
+            if length > LONGEST:
+                raise UserError(
+                    f"{name}, line {line}: longer than {LONGEST >> 20} MiB. A text has one sentence per line: is this "
+                    "another kind of file?"
+                )
+        count = lines.count(b"\n")
+        if lines := lines.removeprefix(_BYTE_ORDER_MARK) if number == 1 else lines:
+            yield number, lines
+            number += count
+        if not block:
+            return
 
 
 @contextlib.contextmanager
@@ -89,65 +106,16 @@ def count_lines(path: Path) -> int:
     """The number of lines of a file (UserError as `open_lines`; UTF-8 is not checked)."""
     count, last = 0, b"\n"
     with open_binary(path) as stream, _readable(str(path)):
-        while block := stream.read(1 << 20):
+        while block := stream.read(_BLOCK):
             count += block.count(b"\n")
             last = block[-1:]
     return count + (last != b"\n")
 
 
 def read_lines(path: Path) -> list[str]:
-    """All lines of a file.
-
-    Raises:
-        UserError: the file is missing, cannot be read, is broken or not UTF-8.
-    """
-    with open_binary(path) as stream:
-        return [line for block in line_blocks(stream, name_of(path)) for line in block]
-
-
-def line_blocks(stream: BinaryIO, name: str, head: bytes = b"") -> Iterator[list[str]]:
-    """Yield the lines of a stream, some at a time; `head` is what has been read of it.
-
-    Raises:
-        UserError: a line is not UTF-8 or too long, or the stream is broken.
-    """
-    number = 1
-    with _readable(name):
-        while data := head or stream.read(_BLOCK):
-            head = b""
-            if not data.endswith(b"\n"):
-                data += stream.readline(LONGEST + 1)
-            if len(data) - data.rfind(b"\n", 0, -1) > LONGEST + 1:
-                raise too_long(name, number + data.count(b"\n", 0, -1))
-            yield (lines := split_lines(data, name, number))
-            number += len(lines)
-
-
-def split_lines(data: bytes, name: str, first: int = 1) -> list[str]:
-    """The lines of a text, of which line `first` is the first, and which `name` names in messages.
-
-    Raises:
-        UserError: a line is not UTF-8.
-    """
-    data = (data.removeprefix(_BYTE_ORDER_MARK) if first == 1 else data).replace(b"\r\n", b"\n")
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        number, end = data.count(b"\n", 0, error.start) + first, data.find(b"\n", error.start)
-        line = data[data.rfind(b"\n", 0, error.start) + 1 : len(data) if end < 0 else end]
-        raise not_utf8(name, number, line) from error
-    lines = text.split("\n")
-    if not lines[-1]:
-        lines.pop()
-    return lines
-
-
-def too_long(name: str, number: int) -> UserError:
-    """The error for a line, counted from 1, that is longer than any sentence."""
-    return UserError(
-        f"{name}, line {number}: longer than {LONGEST >> 20} MiB. A text has one sentence per line: is this another "
-        "kind of file?"
-    )
+    """All lines of a file (UserError as `open_lines`)."""
+    with open_lines(path) as lines:
+        return list(lines)
 
 
 def read_parallel_lines(*paths: Path) -> list[list[str]]:

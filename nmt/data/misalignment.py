@@ -49,10 +49,10 @@ def find_shift(source: Sequence[str], target: Sequence[str]) -> Shift | None:
         return None
     sides = [[side[row] for row in rows.tolist()] for side in (source, target)]
     blank = np.array([not all(map(str.strip, pair)) for pair in zip(*sides, strict=True)])
-    by_word, by_length = _Words(*sides), _Lengths(*sides)
+    words, (source_lengths, target_lengths) = _Words(*sides), map(_relative_lengths, sides)
 
     def scores(offset: int) -> Scores:
-        found = by_word.scores(offset) + by_length.scores(offset)
+        found = words.scores(offset) + np.clip(source_lengths * np.roll(target_lengths, -offset), -3, 3)
         at = np.arange(len(rows)) + offset
         inside = (at >= 0) & (at < len(rows))
         at = np.clip(at, 0, len(rows) - 1)
@@ -74,45 +74,34 @@ def find_shift(source: Sequence[str], target: Sequence[str]) -> Shift | None:
     if shifts:
         return min(shifts)[1]
     fits = min(_certainty(np.nan_to_num(own - scores(offset))) for offset in (-1, 1))
-    unrelated = fits < _CERTAIN / 2 and len(rows) >= _TELLING and by_word.share() > 0.2
+    unrelated = fits < _CERTAIN / 2 and len(rows) >= _TELLING and words.share() > 0.2
     return Shift(0, len(source) - 1, 0) if unrelated else None
 
 
 def doubts_about(sides: Sequence[Sequence[str]], names: Sequence[str], start: int = 1) -> list[str]:
     """What to tell the user if lines of two files do not seem to be text, or translations of each other.
 
-    Args:
-        sides: all lines of both.
-        names: of both.
-        start: the number of the first line.
+    `sides` are all lines of both, of which the first has the number `start` in its file.
     """
     notes = [note for side, name in zip(sides, names, strict=True) for note in doubts_of(side, name)]
     shift = find_shift(*sides)
-    return notes if shift is None else [*notes, shift_note(shift, names, len(sides[0]), start)]
-
-
-def shift_note(shift: Shift, names: Sequence[str], count: int, start: int = 1) -> str:
-    """What to tell the user of a shift.
-
-    Args:
-        shift: the shift.
-        names: of the two sides.
-        count: of their lines.
-        start: the number of the first line.
-    """
+    if shift is None:
+        return notes
     if not shift.offset:
-        return (
+        return [
+            *notes,
             f"warning: line N of {names[0]} does not seem to be the translation of line N of {names[1]}: lines in "
-            "other rows fit as well. Are these the right files, in the right order?"
-        )
-    line, other = shift.first + start, shift.first + start + shift.offset
+            "other rows fit as well. Are these the right files, in the right order?",
+        ]
+    line, count = shift.first + start, len(sides[0])
     until = "" if shift.last >= count - max(_STRETCH, count // 50) else f" until about line {shift.last + start:,}"
     longer, shorter = names[::-1] if shift.offset > 0 else names
-    return (
+    return [
+        *notes,
         f"warning: the two sides do not seem to match from about line {line:,} on{until}: line {line:,} of {names[0]} "
-        f"seems to belong to line {max(other, start):,} of {names[1]}. Is a line missing in {shorter} near there, or "
-        f"added in {longer}? Correct it: the pairs after it are wrong."
-    )
+        f"seems to belong to line {max(line + shift.offset, start):,} of {names[1]}. Is a line missing in {shorter} "
+        f"near there, or added in {longer}? Correct it: the pairs after it are wrong.",
+    ]
 
 
 def _rows(count: int) -> npt.NDArray[np.int64]:
@@ -135,21 +124,11 @@ def _largest_sum(values: Scores) -> tuple[int, int]:
     return int(np.argmin(sums[: end + 1])), end
 
 
-class _Lengths:
-    """How alike lines are in their numbers of characters, relative to the mean and the deviation of their side."""
-
-    def __init__(self, source: Sequence[str], target: Sequence[str]) -> None:
-        sides = []
-        for side in (source, target):
-            values = np.log1p([len(line.strip()) for line in side])
-            # Lines of about one length say nothing.
-            sides.append((values - values.mean()) / max(float(values.std()), 0.1))
-        self._source, self._target = sides
-
-    def scores(self, offset: int) -> Scores:
-        """Of each source line with the target line so many rows on."""
-        scores: Scores = np.clip(self._source * np.roll(self._target, -offset), -3, 3)
-        return scores
+def _relative_lengths(side: Sequence[str]) -> Scores:
+    """The lines' numbers of characters, relative to their mean and deviation; of about one length, they say nothing."""
+    values = np.log1p([len(line.strip()) for line in side])
+    relative: Scores = (values - values.mean()) / max(float(values.std()), 0.1)
+    return relative
 
 
 class _Words:

@@ -63,15 +63,6 @@ class Ragged:
         return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int32)
 
 
-class FlatPairs(NamedTuple):
-    """Ids and lengths of some pairs, without specials."""
-
-    source: npt.NDArray[np.int32]
-    source_lengths: Integers
-    target: npt.NDArray[np.int32]
-    target_lengths: Integers
-
-
 class EncodedPairs:
     """A tokenised split without its dropped pairs.
 
@@ -115,14 +106,10 @@ class EncodedPairs:
         """The pairs with these indices (not row numbers), padded."""
         return pad(*self.take(indices), self.rows[indices])
 
-    def take(self, indices: Integers) -> "FlatPairs":
-        """The ids of the pairs with these indices, one pair after the other."""
-        return FlatPairs(
-            self._source.take(indices),
-            self.source_lengths[indices],
-            self._target.take(indices),
-            self.target_lengths[indices],
-        )
+    def take(self, indices: Integers) -> tuple[npt.NDArray[np.int32], Integers, npt.NDArray[np.int32], Integers]:
+        """Ids and lengths of the sources of these pairs, one after the other, and of their targets."""
+        source, target = self._source.take(indices), self._target.take(indices)
+        return source, self.source_lengths[indices], target, self.target_lengths[indices]
 
     def for_epoch(self, epoch: int) -> "EncodedPairs":
         """The same pairs in every epoch."""
@@ -152,31 +139,6 @@ class Block(NamedTuple):
     dropped: dict[str, int]
 
 
-def filter_block(
-    source: Sequence[Sequence[int]],
-    target: Sequence[Sequence[int]],
-    empty: npt.NDArray[np.bool_],
-    first_row: int,
-    max_source_length: int,
-    max_target_length: int,
-) -> Block:
-    """Drop pairs that are `empty` or longer than the limits (in ids without specials), and count them."""
-    source_values, source_lengths = flatten(source)
-    target_values, target_lengths = flatten(target)
-    empty = empty | (source_lengths == 0) | (target_lengths == 0)
-    long_source = ~empty & (source_lengths > max_source_length)
-    long_target = ~empty & ~long_source & (target_lengths > max_target_length)
-    fits = ~(empty | long_source | long_target)
-    return Block(
-        source_values[np.repeat(fits, source_lengths)],
-        source_lengths[fits],
-        target_values[np.repeat(fits, target_lengths)],
-        target_lengths[fits],
-        np.flatnonzero(fits) + first_row,
-        {EMPTY: int(empty.sum()), LONG_SOURCE: int(long_source.sum()), LONG_TARGET: int(long_target.sum())},
-    )
-
-
 def encode_blocks(
     split: Split,
     tokenizer: Tokenizer,
@@ -186,30 +148,37 @@ def encode_blocks(
     alpha: float = 0.0,
     seed: int = 0,
 ) -> Iterator[Block]:
-    """Tokenise a split, a block of sentences at a time; with `alpha`, by subword sampling."""
+    """Tokenise a split, a block of sentences at a time; with `alpha`, by subword sampling.
+
+    Pairs that are empty or longer than the limits (in ids without specials) are dropped and counted.
+    """
+    vocabularies, limits = (tokenizer.source, tokenizer.target), (max_source_length, max_target_length)
     for number, first in enumerate(range(0, len(split.source), BLOCK)):
-        source = split.source[first : first + BLOCK]
-        target = split.target[first : first + BLOCK]
-        if alpha > 0:
-            seeds = np.random.SeedSequence((seed, number)).generate_state(2).tolist()
-            source_ids = tokenizer.source.sample(
-                _possible(source, tokenizer.source, max_source_length), alpha, seeds[0]
-            )
-            target_ids = tokenizer.target.sample(
-                _possible(target, tokenizer.target, max_target_length), alpha, seeds[1]
-            )
-        else:
-            source_ids = tokenizer.source.encode(source, threads)
-            target_ids = tokenizer.target.encode(target, threads)
-        empty = np.fromiter(
-            (shows_nothing(s) or shows_nothing(t) for s, t in zip(source, target, strict=True)), dtype=bool
+        texts = [side[first : first + BLOCK] for side in (split.source, split.target)]
+        seeds = np.random.SeedSequence((seed, number)).generate_state(2).tolist() if alpha > 0 else (0, 0)
+        (source, source_lengths), (target, target_lengths) = (
+            flatten(_sampled(*side, alpha) if alpha > 0 else side[0].encode(side[1], threads))
+            for side in zip(vocabularies, texts, limits, seeds, strict=True)
         )
-        yield filter_block(source_ids, target_ids, empty, first, max_source_length, max_target_length)
+        empty = np.fromiter((any(map(shows_nothing, pair)) for pair in zip(*texts, strict=True)), dtype=bool)
+        empty |= (source_lengths == 0) | (target_lengths == 0)
+        long_source = ~empty & (source_lengths > max_source_length)
+        long_target = ~empty & ~long_source & (target_lengths > max_target_length)
+        fits = ~(empty | long_source | long_target)
+        yield Block(
+            source[np.repeat(fits, source_lengths)],
+            source_lengths[fits],
+            target[np.repeat(fits, target_lengths)],
+            target_lengths[fits],
+            np.flatnonzero(fits) + first,
+            {EMPTY: int(empty.sum()), LONG_SOURCE: int(long_source.sum()), LONG_TARGET: int(long_target.sum())},
+        )
 
 
-def _possible(sentences: Sequence[str], vocabulary: Vocabulary, most: int) -> list[str]:
-    """The sentences, empty in place of those that have more than `most` pieces however they are cut."""
-    return [sentence if len(sentence) <= most * vocabulary.longest else "" for sentence in sentences]
+def _sampled(vocabulary: Vocabulary, texts: Sequence[str], most: int, seed: int, alpha: float) -> list[list[int]]:
+    """The texts cut at random; those that have more than `most` pieces however they are cut are taken as empty."""
+    possible = [text if len(text) <= most * vocabulary.longest else "" for text in texts]
+    return vocabulary.sample(possible, alpha, seed)
 
 
 def encode_in_memory(

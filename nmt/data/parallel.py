@@ -1,17 +1,18 @@
-"""Files of sentence pairs, as their lines: two files, a table, two folders; and files of word links."""
+"""Files of sentence pairs, as their lines: two files or a table; and files of word links."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from nmt.data.columns import Wanted, choose_columns, names_in
 from nmt.data.dataset import Split
-from nmt.data.document_lines import Documents, by_blank_lines, by_ids, read_folders
+from nmt.data.document_lines import by_blank_lines, by_ids
 from nmt.data.languages import UNNAMED
+from nmt.data.lines import check_once
 from nmt.data.misalignment import doubts_about
-from nmt.data.stored import StoredLines, counted, parallel_text_lines, text_lines, without
+from nmt.data.stored import StoredLines, counted, text_lines, without
 from nmt.data.text_formats import FIRST_LINES
-from nmt.data.text_tables import TextTable, are_names, names_columns, read_table, refuse_format
+from nmt.data.text_tables import TextTable, is_header, read_table, refuse_format
 from nmt.links import check_range, format_links, is_naacl, parse_file
 from nmt.system.errors import UserError, check_parallel
 from nmt.text.canonical import any_text, shows_nothing
@@ -60,7 +61,9 @@ def read_parallel(source: Path, target: Path, known: Path | None = None) -> tupl
     Raises:
         UserError: the numbers of lines differ, no pair has text, or a file is missing, broken or not UTF-8.
     """
-    lines, others = parallel_text_lines(source, target, known=known)
+    check_once((source, target))
+    lines, others = (text_lines(path, known) for path in (source, target))
+    check_parallel({str(source): len(lines), str(target): len(others)})
     if not any_text(lines, others):
         raise UserError(f"{source} and {target} are empty: no line has text in both.")
     return lines, others
@@ -78,8 +81,8 @@ def read_columns(path: Path, table: TextTable, columns: tuple[int, int]) -> tupl
             width = row.count("\t") + 1
             raise UserError(
                 f"{table.place(number, path)}: {width} column{'s' * (width > 1)} where {need} are needed. A single "
-                "file must have a tab between source and target in every line, or be CSV; otherwise give two files: "
-                "data.files=[SOURCE_FILE,TARGET_FILE]."
+                "file must have a tab between source and target in every line, or be CSV (.csv); otherwise give two "
+                "files: data.files=[SOURCE_FILE,TARGET_FILE]."
             )
     source, target = (table.column(column) for column in columns)
     if not any_text(source, target):
@@ -112,20 +115,18 @@ class ParallelLines(NamedTuple):
 
 def read_files(
     files: Sequence[Path],
-    columns: Wanted,
-    documents: Documents | int | None,
-    endings: tuple[str, str] = ("", ""),
+    columns: Wanted = None,
+    documents: Literal["blank"] | int | None = None,
     known: Path | None = None,
     languages: tuple[str, str] = UNNAMED,
     plain: bool = False,
 ) -> ParallelLines:
-    """Two files, two folders with one file a document, or one table.
+    """Two files, or one table.
 
     Args:
         files: one or two paths.
         columns: of a table; see `choose_columns`.
-        documents: "blank", "files", or the column with the id of a line's document; None without documents.
-        endings: of the files in two folders; see `nmt.data.document_lines.read_folders`.
+        documents: "blank", or the column with the id of a line's document; None without documents.
         known: see `nmt.data.stored.text_lines`.
         languages: codes, for the columns of a table.
         plain: take the lines as they are: no headers, CSV and quotes, and a note in place of an error for another
@@ -134,19 +135,21 @@ def read_files(
     Raises:
         UserError: a file is missing, malformed, of another format or not UTF-8, or the two sides are not parallel.
     """
-    if documents == "files":
-        if len(files) != 2:
-            raise UserError(f"data.documents=files needs two folders, not {len(files)}: [SOURCE_FOLDER,TARGET_FOLDER].")
-        return ParallelLines(*read_folders(files[0], files[1], endings), [], [str(path) for path in files])
     if isinstance(documents, int) and len(files) != 1:
         raise UserError(
             f"data.documents={documents} is a column of a tab-separated file, but there are {len(files)} files. Give "
             "data.documents=blank for documents that empty lines separate."
         )
-    table, names = TextTable([]), [str(path) for path in files]
     if len(files) == 2:
+        names, notes, first = [str(path) for path in files], list[str](), 1
         source, target = read_parallel(files[0], files[1], known)
-        source, target, notes, first = _checked_sides(files, source, target, plain)
+        header = [] if plain else _header(files, (source, target))
+        if header:
+            listed = ", ".join(header)
+            notes = [
+                f"Line 1 of both files is a header, not a pair ({listed}). If it is a pair, give data.lines=plain."
+            ]
+            source, target, first = without(source, [0]), without(target, [0]), 2
     else:
         table = read_table(files[0], known, plain, names_in(columns))
         chosen, notes = choose_columns(files[0], table, columns if columns or not plain else (1, 2), languages)
@@ -162,19 +165,12 @@ def read_files(
     return ParallelLines(source, target, counted(numbers, len(source), known), notes, names, first)
 
 
-def _checked_sides(
-    files: Sequence[Path], source: Sequence[str], target: Sequence[str], plain: bool
-) -> tuple[Sequence[str], Sequence[str], list[str], int]:
-    """The sides without a header, notes for the user, and the number of the first line; see `read_files`."""
-    if plain:
-        return source, target, [], 1
-    for path, side in zip(files, (source, target), strict=True):
+def _header(files: Sequence[Path], sides: tuple[Sequence[str], Sequence[str]]) -> list[str]:
+    """The first lines if they are a header of both files (UserError if a file is no text)."""
+    for path, side in zip(files, sides, strict=True):
         refuse_format(path, side)
-    names = [side[0].strip() for side in (source, target)]
-    if not (are_names(names) and names_columns(names, [source[1:FIRST_LINES], target[1:FIRST_LINES]])):
-        return source, target, [], 1
-    note = f"Line 1 of both files is a header, not a pair ({', '.join(names)}). If it is a pair, give data.lines=plain."
-    return without(source, [0]), without(target, [0]), [note], 2
+    names = [side[0].strip() for side in sides]
+    return names if is_header(names, [side[1:FIRST_LINES] for side in sides]) else []
 
 
 def _document_ids(table: TextTable, column: int, path: Path) -> Iterator[str]:

@@ -3,37 +3,25 @@
 `lines` defines a line, `languages` reads the languages from file names, `holdout` divides a corpus without splits.
 """
 
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
 from nmt.data.columns import Wanted, guess_languages
 from nmt.data.dataset import DataSource, Split, safe_name
-from nmt.data.document_lines import Documents
 from nmt.data.holdout import divide, shared_pairs
 from nmt.data.hub_source import Hub
 from nmt.data.languages import UNNAMED, checked_languages, language_codes
 from nmt.data.parallel import ParallelLines, read_files, with_links
-from nmt.data.stored import counted, without
 from nmt.data.streams import name_of
 from nmt.system.errors import UserError, nearest
 from nmt.system.files import PACKED
 from nmt.system.limits import NotNegative, Positive
-from nmt.text.canonical import shows_nothing
 
 
 class TextFiles(DataSource):
-    """Two files per split, PREFIX.SOURCE and PREFIX.TARGET, plain or packed, one sentence per line.
-
-    Args:
-        source: source language, the ending of its files.
-        target: target language.
-        train: prefix of the training files: DIR/train means DIR/train.de and DIR/train.en.
-        valid: prefix of the validation files.
-        test: prefix of the test files, or a list of prefixes; the last part of a prefix names its test set.
-        train_links: file of word links of the training pairs, for guided training; see `with_links`.
-        documents: "blank" if empty lines separate documents; "files" if a prefix DIR/train is a folder with the files
-            of each document, NAME.de and NAME.en; None without documents.
+    """Two files per split, PREFIX.SOURCE and PREFIX.TARGET; `configs/data/text.yaml` explains the settings.
 
     Raises:
         UserError: a prefix is missing, or both languages are the same.
@@ -49,7 +37,7 @@ class TextFiles(DataSource):
         valid: str | None,
         test: str | Sequence[str] | None = None,
         train_links: str | None = None,
-        documents: Documents | None = None,
+        documents: Literal["blank"] | None = None,
     ) -> None:
         self._documents = documents
         self._endings = checked_languages(source, target)
@@ -87,14 +75,10 @@ class TextFiles(DataSource):
         return [note for split in ("train", "valid") for note in self._lines(split).doubts()]
 
     def _lines(self, split: str) -> ParallelLines:
-        return read_files(self._paths(split), None, self._documents, self._endings, self.known, plain=True)
+        return read_files(self._paths(split), documents=self._documents, known=self.known, plain=True)
 
     def _paths(self, split: str) -> tuple[Path, Path]:
         prefix = Path(self._prefixes[split]).expanduser()
-        if self._documents == "files":
-            if not prefix.is_dir():
-                raise UserError(f"There is no folder {prefix}. With data.documents=files it holds the documents.")
-            return prefix, prefix
         return find_file(prefix, self._endings[0]), find_file(prefix, self._endings[1])
 
 
@@ -106,19 +90,17 @@ class Tatoeba(TextFiles):
     def __init__(
         self, root: str | None, source: str = "de", target: str = "en", train_links: str | None = None
     ) -> None:
-        folder = data_root(root, "the files train, valid and test of both languages, such as train.de.gz")
+        if root is None:
+            raise UserError("data.root=DIR is missing: the folder with train, valid and test of both languages.")
+        folder = _data_root(root)
         super().__init__(source, target, f"{folder}/train", f"{folder}/valid", f"{folder}/test", train_links)
 
 
 class Multi30k(TextFiles):
     """Multi30k, image captions in de, en, fr and cs (Elliott et al. 2016), raw text.
 
-    Args:
-        root: folder with train, val, test_2016_flickr and test_2017_flickr, such as train.de.gz (Czech has no 2017);
-            None loads the data set from the Hub, which has German and English, and the test set of 2016.
-        source: source language.
-        target: target language.
-        train_links: file of word links of the training pairs; see `with_links`.
+    From a folder with train, val, test_2016_flickr and test_2017_flickr (Czech has no 2017); without a folder from the
+    Hub, which has German and English, and the test set of 2016.
     """
 
     label = "m30k"
@@ -127,22 +109,21 @@ class Multi30k(TextFiles):
     def __init__(
         self, root: str | None, source: str = "de", target: str = "en", train_links: str | None = None
     ) -> None:
-        languages = checked_languages(source, target)
-        if root is None and {*languages} != {"de", "en"}:
+        languages, tests = checked_languages(source, target), list(self.TESTS[:1])
+        self._hub = None
+        if root is not None:
+            folder = _data_root(root)
+            tests = [test for test in self.TESTS if all(_candidates(folder / test, code) for code in languages)]
+        elif {*languages} == {"de", "en"}:
+            folder = Path("multi30k")
+            self._hub = Hub("bentrevett/multi30k", None, *languages, "train", "validation", "test")
+        else:
             raise UserError(
                 "On the Hub, Multi30k has only German and English. For other languages name the folder of its files: "
                 "data.root=DIR."
             )
-        folder = Path("multi30k") if root is None else data_root(root, "")
-        tests = [
-            f"{folder}/{test}"
-            for test in (self.TESTS[:1] if root is None else self.TESTS)
-            if root is None or all(_candidates(folder / test, language) for language in languages)
-        ]
-        super().__init__(source, target, f"{folder}/train", f"{folder}/val", tests, train_links)
-        self._hub = (
-            Hub("bentrevett/multi30k", None, *languages, "train", "validation", "test") if root is None else None
-        )
+        prefixes = [f"{folder}/{test}" for test in tests]
+        super().__init__(source, target, f"{folder}/train", f"{folder}/val", prefixes, train_links)
 
     def check(self) -> None:
         """UserError if training or validation files are missing."""
@@ -162,28 +143,9 @@ class Multi30k(TextFiles):
 
 
 class UserFiles(DataSource):
-    """Two files whose lines n translate each other, or one table (tab-separated or CSV); plain or packed.
+    """Two files, or one table; `configs/data/files.yaml` explains the settings.
 
-    Validation and test pairs are held out by connected components of shared sentences, unless they are given.
-
-    Args:
-        files: [source file, target file], or one table.
-        source: source language; None takes it from the file's name (corpus.de, de-en.tsv, cmn.txt) or the header, or
-            leaves it unnamed; see `guess_languages`.
-        target: target language, likewise.
-        valid: files of validation pairs, as `files`; None holds them out.
-        test: files of test pairs, as `files`; None holds them out.
-        valid_pairs: number of pairs to hold out for validation; the default depends on the size of the corpus.
-        test_pairs: number of pairs to hold out for the test, likewise; 0 for no test set.
-        columns: source and target column of a table, by name or counted from 1; None chooses them; see
-            `choose_columns`.
-        lines: "auto" recognises headers, CSV and the quotes of spreadsheets, and refuses other formats; "plain" takes
-            each line as a pair.
-        seed: of the choice of held-out pairs.
-        train_links: file of word links, one line per pair of `files`; see `with_links`. Held-out pairs lose theirs.
-        documents: "blank" if empty lines separate documents; "files" if `files` are two folders with one file a
-            document; a number for the column of a tab-separated file with the document's id. Documents are then held
-            out whole, by chance. None without documents.
+    Validation and test pairs are held out, unless they are given (see `nmt.data.holdout`).
 
     Raises:
         UserError: `files` is not one or two files, or a number is out of range.
@@ -201,7 +163,7 @@ class UserFiles(DataSource):
         columns: tuple[Positive | str, Positive | str] | None = None,
         seed: NotNegative = 1,
         train_links: str | None = None,
-        documents: Documents | Positive | None = None,
+        documents: Literal["blank"] | Positive | None = None,
         lines: Literal["auto", "plain"] = "auto",
     ) -> None:
         self._train_links, self._documents, self._plain = train_links, documents, lines == "plain"
@@ -249,72 +211,45 @@ class UserFiles(DataSource):
         if self._splits is not None:
             return self._splits
         corpus = self._pairs("train", self._files, self._train_links)
-        count = len(corpus.source)
         keys = zip(("source", "target"), self.languages, strict=True)
         unnamed = " ".join(f"data.{side}=CODE" for side, code in keys if code in UNNAMED)
         named = f"Languages not named ({unnamed})" if unnamed else " to ".join(self.languages)
-        notes = [f"{named}: {count:,} pairs from {_names(self._files)}."]
-        splits = {}
-        for name, files in self._given.items():
-            splits[name] = self._pairs(name, files)
-            notes.append(f"{name}: {len(splits[name].source):,} pairs from {_names(files)}.")
-        wanted = {name: size for name, size in self._sizes.items() if name not in self._given and size != 0}
-        divided, note = divide(corpus.source, corpus.target, wanted, self._seed, corpus.links, corpus.documents)
-        splits.update(divided)
-        notes += note
-        for name in self._given:
-            shared = shared_pairs(splits[name], splits["train"])
-            if shared:
-                notes.append(
-                    f"{shared:,} of the {len(splits[name].source):,} pairs of {name} have a sentence that is also in "
-                    "the training text: their scores are too high."
+        notes = [f"{named}: {len(corpus.source):,} pairs from {_names(self._files)}."]
+        given = {name: self._pairs(name, files) for name, files in self._given.items()}
+        notes += [f"{name}: {len(given[name].source):,} pairs from {_names(self._given[name])}." for name in given]
+        wanted = {name: size for name, size in self._sizes.items() if name not in given and size != 0}
+        divided, held_out = divide(corpus, wanted, self._seed, self.known)
+        self._notes += notes + held_out
+        for name, split in given.items():
+            if shared := shared_pairs(split, divided["train"]):
+                self._notes.append(
+                    f"{shared:,} of the {len(split.source):,} pairs of {name} have a sentence that is also in the "
+                    "training text: their scores are too high."
                 )
-        self._notes += notes
-        self._splits = splits
-        return splits
+        self._splits = {**given, **divided}
+        return self._splits
 
     def _pairs(self, name: str, files: Sequence[Path], links: str | None = None) -> Split:
         """The pairs of one or two files that have text on both sides, with their links if `links` names a file."""
-        lines = read_files(
-            files, self._columns, self._documents, known=self.known, languages=self.languages, plain=self._plain
-        )
-        source, target, documents = lines[:3]
+        lines = read_files(files, self._columns, self._documents, self.known, self.languages, self._plain)
         self._notes += lines.notes
         self._unchecked.append(lines)
-        empty = [row for row, pair in enumerate(zip(source, target, strict=True)) if any(map(shows_nothing, pair))]
-        if empty:
-            self._notes.append(
-                f"{len(empty):,} of {len(source):,} pairs of {_names(files)} dropped: one side is empty."
-            )
-        linked = with_links(Split(name, source, target), links, self.known).links
-        if documents is not None:
-            gone = set(empty)
-            kept = (number for row, number in enumerate(documents) if row not in gone)
-            documents = counted(kept, len(source) - len(empty), self.known)
-        return Split(
-            name,
-            without(source, empty),
-            without(target, empty),
-            None if linked is None else without(linked, empty),
-            documents,
-        )
+        pairs = with_links(Split(name, lines.source, lines.target, documents=lines.documents), links, self.known)
+        if empty := pairs.empty_rows():
+            count = f"{len(empty):,} of {len(lines.source):,} pairs of {_names(files)}"
+            self._notes.append(f"{count} dropped: one side is empty.")
+        return pairs.without(empty, self.known)
 
 
 def name_tests(prefixes: Sequence[str]) -> list[str]:
     """A name for each test prefix: its last part, with its folder before it or a number after it if that is taken."""
     names: list[str] = []
-    taken = {"train", "valid"}
     bases = [Path(prefix).name for prefix in prefixes]
     for prefix, base in zip(prefixes, bases, strict=True):
-        name = base
-        if name in taken or bases.count(base) > 1:
-            name = f"{Path(prefix).absolute().parent.name}-{base}"
-        number = 2
-        while name in taken:
-            name = f"{base}-{number}"
-            number += 1
-        names.append(name)
-        taken.add(name)
+        usable = base not in ("train", "valid") and bases.count(base) == 1
+        name = base if usable else f"{Path(prefix).absolute().parent.name}-{base}"
+        others = (f"{base}-{number}" for number in itertools.count(2))
+        names.append(next(each for each in (name, *itertools.islice(others, len(bases))) if each not in names))
     return names
 
 
@@ -337,12 +272,9 @@ def _candidates(prefix: Path, language: str) -> list[Path]:
     return [path for path in paths if path.exists()]
 
 
-def data_root(root: str | None, holds: str) -> Path:
-    """The folder of a preset (UserError if it is not named or missing)."""
-    if root is None:
-        raise UserError(f"data.root=DIR is missing: the folder with {holds}.")
-    folder = Path(root).expanduser()
-    if not folder.is_dir():
+def _data_root(root: str) -> Path:
+    """The folder of a preset (UserError if it is missing)."""
+    if not (folder := Path(root).expanduser()).is_dir():
         raise UserError(f"data.root={root}: there is no such folder.")
     return folder
 

@@ -19,9 +19,7 @@ from typing import Any, Final, TypeVar, cast, overload
 import numpy as np
 import numpy.typing as npt
 
-from nmt.data.lines import check_once, line_blocks, split_lines
-from nmt.data.streams import name_of, open_binary
-from nmt.system.errors import check_parallel
+from nmt.data.lines import open_lines
 from nmt.system.files import is_regular, unwritable, write_text
 
 #: Bytes of a file, packed or not, whose lines are not held in memory.
@@ -123,32 +121,35 @@ def text_lines(path: Path, known: Path | None = None) -> Sequence[str]:
     Raises:
         UserError: the file is missing, cannot be read, is broken or not UTF-8.
     """
-    with open_binary(path) as file:
-        head = file.read(LARGE)
-        if len(head) < LARGE:
-            return split_lines(head, name_of(path))
+    with open_lines(path) as lines:
+        first, size = list[str](), 0
+        while size < LARGE:
+            if (line := next(lines, None)) is None:
+                return first
+            first.append(line)
+            size += len(line) + 1
         if not is_regular(path):  # can be read only once
-            return stored_lines(lambda: line_blocks(file, name_of(path), head), None, known)
+            return stored_lines(lambda: itertools.chain(first, lines), None, known)
 
-    def blocks() -> Iterator[list[str]]:
-        with open_binary(path) as file:
-            yield from line_blocks(file, name_of(path))
+    def again() -> Iterator[str]:
+        with open_lines(path) as lines:
+            yield from lines
 
     about = path.stat()
     changed = (about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino, about.st_dev)
-    return stored_lines(blocks, f"{path.resolve()} {changed}", known)
+    return stored_lines(again, f"{path.resolve()} {changed}", known)
 
 
-def stored_lines(blocks: Callable[[], Iterable[list[str]]], key: str | None, known: Path | None) -> StoredLines:
+def stored_lines(lines: Callable[[], Iterable[str]], key: str | None, known: Path | None) -> StoredLines:
     """Lines in a table of the folder `known`, copied there unless a table with this key is there.
 
     Args:
-        blocks: the lines, some at a time.
+        lines: makes the lines.
         key: of the lines' origin; None if they are to be had once, so that the table ends with the lines.
         known: see `text_lines`.
 
     Raises:
-        UserError: the folder cannot be written, or raised by `blocks`.
+        UserError: the folder cannot be written, or raised by `lines`.
     """
     import pyarrow as pa  # type: ignore[import-untyped]  # slow to import
 
@@ -158,7 +159,7 @@ def stored_lines(blocks: Callable[[], Iterable[list[str]]], key: str | None, kno
 
     def batches(facts: dict[str, Any]) -> Iterator[Any]:
         digest = hashlib.sha256()
-        for block in blocks():
+        for block in _in_blocks(lines()):
             digest.update("".join(f"{line}\n" for line in block).encode())
             yield pa.RecordBatch.from_arrays([pa.array(block, pa.string())], schema=schema)
         facts["digest"] = digest.hexdigest()
@@ -171,23 +172,10 @@ def stored_lines(blocks: Callable[[], Iterable[list[str]]], key: str | None, kno
     return StoredLines(table.column("line"), str(facts["digest"]), known)
 
 
-def in_blocks(lines: Iterable[str]) -> Iterator[list[str]]:
-    """The lines, some at a time."""
-    rest = iter(lines)
+def _in_blocks(values: Iterable[Value]) -> Iterator[list[Value]]:
+    rest = iter(values)
     while block := list(itertools.islice(rest, _MANY)):
         yield block
-
-
-def parallel_text_lines(*paths: Path, known: Path | None = None) -> list[Sequence[str]]:
-    """The lines of files whose lines n belong to the same sentence, each as from `text_lines`.
-
-    Raises:
-        UserError: the numbers of lines differ, or see `text_lines`.
-    """
-    check_once(paths)
-    sides = [text_lines(path, known) for path in paths]
-    check_parallel({str(path): len(lines) for path, lines in zip(paths, sides, strict=True)})
-    return sides
 
 
 def without(lines: Sequence[str], dropped: Sequence[int]) -> Sequence[str]:
@@ -240,11 +228,7 @@ def gathered(parts: Iterable[npt.ArrayLike], count: int, folder: Path | None = N
 
 def counted(numbers: Iterable[int], count: int, folder: Path | None = None) -> Sequence[int]:
     """The numbers, `count` of them: a list, or an array as from `gathered` if they are many."""
-    if count <= HELD:
-        return list(numbers)
-    rest = iter(numbers)
-    parts = (np.fromiter(itertools.islice(rest, _MANY), dtype=np.int64) for _ in range(-(-count // _MANY)))
-    return cast("Sequence[int]", gathered(parts, count, folder))
+    return list(numbers) if count <= HELD else cast("Sequence[int]", gathered(_in_blocks(numbers), count, folder))
 
 
 class Spilled(Stored[Value]):

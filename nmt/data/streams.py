@@ -33,8 +33,6 @@ PATIENCE = 3.0
 _HELD = 1 << 24
 #: Copies of pipes, for each `keeping_pipes`.
 _kept: list[dict[Path, IO[bytes]]] = []
-#: Memory that an xz file may ask for.
-_XZ_MEMORY = 1 << 28
 #: Bytes that tell what a stream holds; a line that is shorter tells it, too.
 _ENOUGH = 16
 #: The marks of encodings that are decoded; the mark of UTF-8 is left to the reader of lines.
@@ -44,31 +42,19 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-_GZIP, _XZ, _BZIP2 = b"\x1f\x8b", b"\xfd7zXZ\x00", re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)")
-_PACK = "Unpack it first."
-_TABLE = "Save it as tab-separated text, or read a folder of such files with data=hub data.path=FOLDER."
-_PICTURE = "Give a file of plain text."
+_BZIP2 = re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)")
+_PACK, _SAVE = "Unpack it first.", "Save its text as plain text (UTF-8)."
 #: What is not text: its first bytes, its name, and the cure.
 _KINDS = (
-    (
-        b"PK\x03\x04",
-        "a zip archive, as .docx, .xlsx and .odt are",
-        "Unpack it, or save its text as plain text (UTF-8).",
-    ),
-    (b"\xd0\xcf\x11\xe0", "an old Word or Excel file", "Save its text as plain text (UTF-8)."),
-    (b"%PDF-", "a PDF file", "Save its text as plain text (UTF-8)."),
-    (b"{\\rtf", "an RTF document", "Save its text as plain text (UTF-8)."),
+    (b"PK\x03\x04", "a zip archive, as .docx, .xlsx and .odt are", f"Unpack it. {_SAVE}"),
+    (b"\xd0\xcf\x11\xe0", "an old Word or Excel file", _SAVE),
+    (b"%PDF-", "a PDF file", _SAVE),
+    (b"{\\rtf", "an RTF document", _SAVE),
     (b"\x28\xb5\x2f\xfd", "packed with zstd", _PACK),
     (b"7z\xbc\xaf", "a 7z archive", _PACK),
     (b"Rar!\x1a", "a rar archive", _PACK),
-    (b"\x04\x22\x4d\x18", "packed with lz4", _PACK),
-    (b"LZIP\x01", "packed with lzip", _PACK),
-    (b"\x1f\x9d", "packed with compress", _PACK),
-    (b"PAR1", "a Parquet table", _TABLE),
-    (b"ARROW1\x00", "an Arrow table", _TABLE),
-    (b"SQLite format 3\x00", "a database", "Save a table of it as tab-separated text."),
-    (b"\x89PNG", "a picture", _PICTURE),
-    (b"\xff\xd8\xff", "a picture", _PICTURE),
+    (b"PAR1", "a Parquet table", "Read it with data=hub data.path=FILE."),
+    (b"\x89PNG", "a picture", "Give a file of plain text."),
 )
 
 
@@ -187,19 +173,17 @@ def unpacked(file: BinaryIO, name: str, *, inside: bool = False) -> BinaryIO:
     for mark, encoding in _MARKS:
         if head.startswith(mark):
             return _reader(_as_utf8(file, encoding, name))
-    opener: Any = None
-    if head.startswith(_GZIP):
-        kind, opener = "gzip", gzip.open
-    elif head.startswith(_XZ):
-        _check_memory(head, name)
-        kind, opener = "xz", lzma.open
-    elif _BZIP2.match(head):
-        kind, opener = "bzip2", bz2.open
-    if opener is None:
-        return file
-    if inside:
-        raise UserError(f"{name} is packed twice. {_PACK}")
-    return unpacked(_reader(_of_packed(opener(file), kind, name)), name, inside=True)
+    openers: tuple[tuple[str, bool, Any], ...] = (
+        ("gzip", head.startswith(b"\x1f\x8b"), gzip.open),
+        ("xz", head.startswith(b"\xfd7zXZ\x00"), lzma.open),
+        ("bzip2", _BZIP2.match(head) is not None, bz2.open),
+    )
+    for kind, is_kind, opener in openers:
+        if is_kind and inside:
+            raise UserError(f"{name} is packed twice. {_PACK}")
+        if is_kind:
+            return unpacked(_reader(_of_packed(opener(file), kind, name)), name, inside=True)
+    return file
 
 
 def _check_kind(head: bytes, name: str) -> None:
@@ -209,10 +193,11 @@ def _check_kind(head: bytes, name: str) -> None:
             raise UserError(f"{name} is {kind}. {cure}")
     if head[257:262] == b"ustar":
         raise UserError(f"{name} is a tar archive. {_PACK}")
-    for first in (0, 1):  # of ASCII, every other byte of UTF-16 is zero
-        zeros, letters = head[1 - first : 32 : 2], head[first:32:2]
-        if len(head) >= _ENOUGH and not any(zeros) and all(letters):
-            encoding = ("UTF-16LE", "UTF-16BE")[first]
+    for encoding, zeros, letters in (
+        ("UTF-16LE", head[1:32:2], head[0:32:2]),
+        ("UTF-16BE", head[0:32:2], head[1:32:2]),
+    ):
+        if len(head) >= _ENOUGH and not any(zeros) and all(letters):  # every other byte, in ASCII
             raise UserError(f"{name} is {encoding} without a byte-order mark. Convert it: {conversion(encoding, name)}")
 
 
@@ -220,14 +205,6 @@ def conversion(encoding: str, name: str) -> str:
     """How to convert a file to UTF-8: a command, and what to do where there is none."""
     file = shell_quoted(name) if is_regular(Path(name)) and not name.endswith(PACKED) else "FILE"
     return f"iconv -f {encoding} -t UTF-8 {file} > utf8.txt (on Windows: open it in Notepad, save it as UTF-8)."
-
-
-def _check_memory(head: bytes, name: str) -> None:
-    try:
-        lzma.LZMADecompressor(memlimit=_XZ_MEMORY).decompress(head, 1)
-    except lzma.LZMAError as error:
-        if "emory" in str(error):
-            raise UserError(f"{name} needs more than {_XZ_MEMORY >> 20} MiB to be unpacked. {_PACK}") from error
 
 
 class _Blocks(io.RawIOBase):
@@ -292,10 +269,8 @@ def _of_packed(packed: Any, kind: str, name: str) -> Iterator[bytes]:
 
 def _as_utf8(file: BinaryIO, encoding: str, name: str) -> Iterator[bytes]:
     """The blocks of a text in another encoding as UTF-8; half a surrogate stays invalid."""
-    decoder = codecs.getincrementaldecoder(encoding)("surrogatepass")
     try:
-        for block in _blocks(file):
-            yield decoder.decode(block).encode("utf-8", "surrogatepass")
-        yield decoder.decode(b"", final=True).encode("utf-8", "surrogatepass")
+        for text in codecs.iterdecode(_blocks(file), encoding, "surrogatepass"):
+            yield text.encode("utf-8", "surrogatepass")
     except UnicodeDecodeError as error:
         raise UserError(f"{name} is broken {encoding.upper()} ({error.reason}). Save it again as UTF-8.") from error

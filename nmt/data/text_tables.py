@@ -1,5 +1,6 @@
 """Tables as spreadsheets write them: tab-separated text or CSV, with a header, quotes, and columns that are no text."""
 
+import contextlib
 import csv
 import itertools
 import re
@@ -10,7 +11,7 @@ from typing import Final, NamedTuple
 
 from nmt.data.languages import language_code
 from nmt.data.lines import open_lines
-from nmt.data.stored import StoredLines, in_blocks, stored_lines, text_lines, without
+from nmt.data.stored import StoredLines, stored_lines, text_lines, without
 from nmt.data.text_formats import FIRST_LINES, format_of
 from nmt.system.errors import UserError
 
@@ -19,7 +20,7 @@ _QUOTED: Final = re.compile(r'(?:(?<=\t)|^)"(?:[^"\t]|"")*""(?:[^"\t]|"")*"(?=\t
 #: A cell that begins with a quote and ends in another line.
 _OPEN: Final = re.compile(r'(?:(?<=\t)|^)"(?:[^"\t]|"")*$')
 _SEPARATOR: Final = re.compile(r'"?sep=(.)"?')
-_SENTENCE_END: Final = tuple('.!?…。！？।؟።"»”’)')
+_SENTENCE_END: Final = tuple('.!?…。！？।؟။"»”’)')
 #: Words of headers, beside the names of languages.
 _HEADER_WORDS: Final = frozenset(
     (
@@ -28,7 +29,7 @@ _HEADER_WORDS: Final = frozenset(
         *("reference", "note", "notes", "comment", "comments"),
     )
 )
-#: Words of the name of a column, and codes of languages, which are words of short lists as well.
+#: Words of the name of a column, and letters of codes of languages, which are words of short lists as well.
 _NAME_WORDS, _CODE = 4, 3
 
 
@@ -53,7 +54,7 @@ class TextTable(NamedTuple):
         """A column, counted from 1; a row that is too short has nothing there."""
         if isinstance(self.rows, StoredLines):
             return self.rows.column(number)
-        return [_cell(row.split("\t"), number) for row in self.rows]
+        return ["".join(row.split("\t")[number - 1 : number]) for row in self.rows]
 
     def place(self, row: int, path: Path) -> str:
         """Where a row is, for messages."""
@@ -79,28 +80,24 @@ def read_table(path: Path, known: Path | None = None, plain: bool = False, names
 def peek(path: Path, names: Sequence[str] = ()) -> TextTable:
     """The first rows of a file (UserError as `read_table`)."""
     with open_lines(path) as lines:
-        first = list(itertools.islice(lines, FIRST_LINES))
-    return _table(path, first, None, names, whole=False)
+        return _table(path, list(itertools.islice(lines, FIRST_LINES)), None, names, whole=False)
 
 
 def _table(path: Path, lines: Sequence[str], known: Path | None, names: Sequence[str], whole: bool = True) -> TextTable:
     refuse_format(path, lines)
-    delimiter, first, notes = "\t", 1, list[str]()
-    if lines and (named := _SEPARATOR.fullmatch(lines[0])):
-        delimiter, first = named[1], 2
-    else:
-        delimiter = _delimiter(lines[:FIRST_LINES], path)
-    if delimiter != "\t" or first > 1:
+    named = _SEPARATOR.fullmatch(lines[0]) if lines else None
+    delimiter, first = (named[1], 2) if named else (_delimiter(lines[:FIRST_LINES], path), 1)
+    if named or delimiter != "\t":
+        notes = [f"{path} is read as CSV with {delimiter!r} between columns."]
         rows = _held(
             lambda: _parsed(path, itertools.islice(lines, first - 1, None), delimiter, first, whole), lines, known
         )
-        notes.append(f"{path} is read as CSV with {delimiter!r} between columns.")
     else:
         rows, notes = _without_quotes(path, lines, known, whole)
     parsed = rows is not lines
-    cells_of = [row.split("\t") for row in rows[:FIRST_LINES]]
-    header = [cell.strip() for cell in cells_of[0]] if cells_of else []
-    if not (names and all(number_of(name, header) for name in names)) and not _is_header(header, cells_of[1:]):
+    cells = [[cell.strip() for cell in row.split("\t")] for row in rows[:FIRST_LINES]]
+    header = cells[0] if cells else []
+    if not (names and all(number_of(name, header) for name in names)) and not _is_header(header, cells[1:]):
         return TextTable(rows, [], first, notes, parsed)
     listed = ", ".join(name or "-" for name in header)
     notes.append(f"{path}, line {first}: a header, not a pair ({listed}). If it is a pair, give data.lines=plain.")
@@ -126,21 +123,16 @@ def refuse_format(path: Path, lines: Sequence[str]) -> None:
 
 
 def _delimiter(lines: Sequence[str], path: Path) -> str:
-    """What is between the columns: a tab, unless the lines are certainly CSV."""
-    filled = [line for line in lines if line.strip()]
-    if 2 * sum("\t" in line for line in filled) >= len(filled):
-        return "\t"
-    named = ".csv" in path.suffixes
-    best = (0.6 if named else 0.95, 1, "\t")
-    for delimiter in ",;|":
-        try:
-            widths = [len(row) for row in csv.reader((f"{line}\n" for line in filled), delimiter=delimiter) if row]
-        except csv.Error:
-            continue
-        width = statistics.mode(widths)
-        if width > 1 and (named or len(widths) >= 10):
-            best = max(best, (widths.count(width) / len(widths), width, delimiter))
-    return best[2]
+    """What is between the columns: a tab, or in a .csv file what most rows have equally often."""
+
+    def regularity(delimiter: str) -> tuple[float, int]:
+        with contextlib.suppress(csv.Error):
+            widths = [len(row) for row in csv.reader((f"{line}\n" for line in lines), delimiter=delimiter) if row]
+            width = statistics.mode(widths or [1])
+            return (widths.count(width) / len(widths), width) if width > 1 else (0, 1)
+        return 0, 1
+
+    return max("\t,;|", key=regularity) if ".csv" in path.suffixes else "\t"
 
 
 def _parsed(path: Path, lines: Iterable[str], delimiter: str, first: int, whole: bool) -> Iterator[str]:
@@ -149,26 +141,24 @@ def _parsed(path: Path, lines: Iterable[str], delimiter: str, first: int, whole:
     Raises:
         UserError: quotes do not match, or a row has more cells than the first one.
     """
-    cure = (
-        f"Put quotes around cells that have a {delimiter!r}, or save the table as tab-separated text (.tsv)."
-        if delimiter != "\t"
-        else ""
-    )
+    cure = f" Put quotes around cells that have a {delimiter!r}, or save the table as tab-separated text (.tsv)."
+    cure = "" if delimiter == "\t" else cure
     reader, width = csv.reader((f"{line}\n" for line in lines), delimiter=delimiter, strict=True), 0
+
+    def wrong(reason: str) -> UserError:
+        return UserError(f"{path}, line {reader.line_num + first - 1}: {reason}.{cure}")
+
     try:
         for cells in reader:
             width = width or len(cells)
-            if len(cells) > width and any(cells[width:]):
-                line = f"{path}, line {reader.line_num + first - 1}"
-                raise UserError(f"{line}: {len(cells)} columns where {width} are expected. {cure}")
+            if any(cells[width:]):
+                raise wrong(f"{len(cells)} columns where {width} are expected")
             if delimiter == "\t" and any("\t" in cell for cell in cells):
-                raise UserError(f"{path}, line {reader.line_num}: a quote that is not closed in its cell.")
+                raise wrong("a quote that is not closed in its cell")
             yield "\t".join(re.sub(r"\s*[\t\r\n]\s*", " ", cell).strip() for cell in cells[:width])
     except csv.Error as error:
         if whole or "end of data" not in str(error):
-            raise UserError(
-                f"{path}, line {reader.line_num + first - 1}: its quotes do not match ({error}). {cure}"
-            ) from error
+            raise wrong(f"its quotes do not match ({error})") from error
 
 
 def _without_quotes(
@@ -186,12 +176,9 @@ def _without_quotes(
     except UserError as error:
         # Without doubled quotes, these are the quotes of the text.
         return lines, [f"warning: {about}, but not everywhere, so they stay. {error}"] if quoted else []
-    breaks = (
-        f", {len(lines) - len(rows):,} line breaks in cells became spaces" if whole and len(rows) < len(lines) else ""
-    )
     return rows, [
-        f"{about}: {len(quoted):,} lines with quotes in quotes{breaks}. The quotes around cells are removed "
-        "(data.lines=plain keeps them)."
+        f"{about}: {len(quoted):,} lines with quotes in quotes, {len(lines) - len(rows):,} line breaks in cells. The "
+        "quotes around cells are removed, and line breaks become spaces (data.lines=plain keeps them)."
     ]
 
 
@@ -209,13 +196,7 @@ def doubts_of(lines: Sequence[str], name: str) -> list[str]:
 
 def _held(rows: Callable[[], Iterable[str]], lines: Sequence[str], known: Path | None) -> Sequence[str]:
     """The rows of a text: a list, or stored ones if it is large."""
-    if not isinstance(lines, StoredLines):
-        return list(rows())
-    return stored_lines(lambda: in_blocks(rows()), f"{lines.identity} rows", known)
-
-
-def _cell(cells: Sequence[str], number: int) -> str:
-    return cells[number - 1] if len(cells) >= number else ""
+    return stored_lines(rows, f"{lines.identity} rows", known) if isinstance(lines, StoredLines) else list(rows())
 
 
 def language_of_column(name: str) -> str | None:
@@ -226,14 +207,14 @@ def language_of_column(name: str) -> str | None:
 
 def _is_header(names: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     """Whether the cells of the first row are the names of the columns, and not a pair as in the other rows."""
-    if not rows or not are_names(names):
-        return False
-    below = [list(column) for column in itertools.zip_longest(*rows, fillvalue="")][: len(names)]
-    if names_columns(names, below):
+    below = list(itertools.zip_longest(*rows, fillvalue=""))[: len(names)]
+    if is_header(names, below):
         return True
+    if not are_names(names):
+        return False
     if any(kind(column) == "numbers" and kind([name]) == "text" for name, column in zip(names, below, strict=False)):
         return True
-    ends = [cell.rstrip().endswith(_SENTENCE_END) for column in below[:2] for cell in column if cell.strip()]
+    ends = [cell.endswith(_SENTENCE_END) for column in below[:2] for cell in column if cell]
     return len(ends) >= 20 and sum(ends) > 0.9 * len(ends)
 
 
@@ -244,20 +225,17 @@ def are_names(cells: Sequence[str]) -> bool:
     return short and len(filled) > 1 and len({cell.casefold() for cell in filled}) == len(filled)
 
 
-def names_columns(names: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
-    """Whether two cells are names as headers have them: of two languages, or words such as source, target and ID."""
-    languages = {name: language_of_column(name) for name in names}
-    usual = sum(language is None and _is_usual(name) for name, language in languages.items())
+def is_header(names: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
+    """Whether cells are a header by their words: two languages, or words such as source, target and ID.
+
+    `below` has the cells of each column.
+    """
     cells = [cell for column in below for cell in column if kind([cell]) == "text"]
-    if not cells or statistics.mean(len(cell.split()) for cell in cells) < 3:
-        # Among single words, "is" and "es" are a pair as well as codes.
-        languages = {name: language for name, language in languages.items() if len(name) > _CODE}
-    return len({*languages.values()} - {None}) + usual > 1
-
-
-def _is_usual(name: str) -> bool:
-    words = re.findall(r"[^\W_]+", name.lower())
-    return bool(words) and all(word in _HEADER_WORDS for word in words)
+    words_per_cell = sum(len(cell.split()) for cell in cells) / max(1, len(cells))
+    # Among single words, "is" and "es" are a pair as well as codes.
+    languages = {name: language_of_column(name) for name in names if words_per_cell >= 3 or len(name) > _CODE}
+    usual = sum(_HEADER_WORDS.issuperset(re.findall(r"[^\W_]+", name.lower()) or [""]) for name in names)
+    return bool(below) and are_names(names) and len({*languages.values()} - {None}) + usual > 1
 
 
 def kind(cells: Sequence[str]) -> str:

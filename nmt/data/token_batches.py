@@ -2,27 +2,18 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from nmt.data.batch import Batch, Integers
-from nmt.data.pairs import EncodedPairs
+from nmt.data.pairs import EncodedPairs, SampledPairs
 from nmt.data.stored import MANY, Stored, gathered
 
 #: Neighbours in the text that are planned together where pairs are very many.
 _STRETCH = 256
 #: Very many pairs are planned in parts of this number of pairs.
 _PART = 1 << 18
-
-
-class PairSource(Protocol):
-    """Pairs for each epoch: always the same (`EncodedPairs`) or sampled anew (`SampledPairs`)."""
-
-    def for_epoch(self, epoch: int) -> EncodedPairs:
-        """The pairs of this epoch, the same for the same number."""
-        ...
 
 
 class Plan(Stored[Integers]):
@@ -65,7 +56,7 @@ class TokenBatches:
 
     def __init__(
         self,
-        pairs: PairSource,
+        pairs: EncodedPairs | SampledPairs,
         *,
         tokens_per_batch: int,
         seed: int = 0,

@@ -19,7 +19,7 @@ from nmt.data.document_lines import (
     numbered,
 )
 from nmt.data.holdout import divide
-from nmt.data.sources import TextFiles, UserFiles
+from nmt.data.sources import UserFiles
 from nmt.system.errors import UserError
 from nmt.text.tokenizer import EOS, PAD, Tokenizer
 from nmt.text.tokenizer_trainer import TokenizerTrainer
@@ -107,7 +107,8 @@ def test_batches_have_what_stood_before_in_any_order() -> None:
 def test_documents_are_held_out_whole() -> None:
     numbers = [row // 7 for row in range(700)]
     text = [f"s{row % 90}" for row in range(700)]
-    splits, notes = divide(text, text, {"valid": 20, "test": 14}, seed=3, documents=numbers)
+    corpus = Split("x", text, text, documents=numbers)
+    splits, notes = divide(corpus, {"valid": 20, "test": 14}, seed=3)
     documents = {name: set(split.documents or []) for name, split in splits.items()}
     assert [len(documents[name]) for name in ("valid", "test", "train")] == [3, 2, 95]
     assert not documents["valid"] & documents["test"]
@@ -115,13 +116,13 @@ def test_documents_are_held_out_whole() -> None:
         assert split.documents is not None
         assert list(split.source) == [text[row] for row in range(700) if numbers[row] in set(split.documents)]
     assert "in whole documents (3 for valid and 2 for test). 35 of these pairs have a sentence that" in notes[0]
-    assert divide(text, text, {"valid": 20, "test": 14}, 4, documents=numbers)[0] != splits
+    assert divide(corpus, {"valid": 20, "test": 14}, seed=4)[0] != splits
     with pytest.raises(UserError, match="3 sets need a document each, but there are 2"):
-        divide(text[:14], text[:14], {"valid": 1, "test": 1}, seed=1, documents=numbers[:14])
+        divide(corpus.take("x", range(14)), {"valid": 1, "test": 1}, seed=1)
 
 
 class TestFiles:
-    """The three layouts of documents in files, read to the same documents."""
+    """The two layouts of documents in files, read to the same documents."""
 
     SOURCE = ("eins", "zwei", "", "drei", "vier", "fünf")
     TARGET = ("one", "two", "", "three", "four", "five")
@@ -141,23 +142,6 @@ class TestFiles:
         assert (list(train.source), list(train.documents or [])) == self.EXPECTED
         with pytest.raises(UserError, match=r"line 1: no column 4 with the document's id \(data\.documents=4\)"):
             UserFiles(path, documents=4, valid=path, test_pairs=0).read("train")
-
-    def test_one_file_a_document(self, tmp_path: Path) -> None:
-        for name, rows in (("1", slice(0, 2)), ("2", slice(3, 6))):
-            for language, lines in (("de", self.SOURCE), ("en", self.TARGET)):
-                for folder in (tmp_path / "train", tmp_path / language):
-                    folder.mkdir(exist_ok=True)
-                write_lines(tmp_path / "train" / f"{name}.{language}", lines[rows])
-                write_lines(tmp_path / language / name, lines[rows])
-        prefix = str(tmp_path / "train")
-        train = TextFiles("de", "en", prefix, prefix, documents="files").read("train")
-        assert (list(train.source), list(train.documents or [])) == self.EXPECTED
-        folders = [str(tmp_path / "de"), str(tmp_path / "en")]
-        train = UserFiles(folders, "de", "en", valid=folders, test_pairs=0, documents="files").read("train")
-        assert (list(train.source), list(train.documents or [])) == self.EXPECTED
-        (tmp_path / "en" / "2").unlink()
-        with pytest.raises(UserError, match=r"de/2 has no translation in .*/en"):
-            UserFiles(folders, "de", "en", valid=folders, test_pairs=0, documents="files").read("train")
 
     def test_without_documents_nothing_is_a_document(self, tmp_path: Path) -> None:
         files = [str(write_lines(tmp_path / "a.de", self.SOURCE)), str(write_lines(tmp_path / "a.en", self.TARGET))]

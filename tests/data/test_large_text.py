@@ -7,21 +7,17 @@ from typing import Any, Literal
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from nmt.data import stored
 from nmt.data.cache import prepare, spilled
 from nmt.data.dataset import Split, links_fingerprint
 from nmt.data.document_lines import Contexts
 from nmt.data.guide import Guide
-from nmt.data.holdout import divide, hold_out_of_many, normal
 from nmt.data.pairs import EncodedPairs, Ragged, SampledPairs, encode_in_memory, length_ratio, lexicon_of
 from nmt.data.sources import TextFiles, UserFiles
 from nmt.data.stored import StoredLines
 from nmt.data.token_batches import TokenBatches
 from nmt.data.tokenizer_cache import trained
-from nmt.system.errors import UserError
 from nmt.text.tokenizer import Tokenizer
 from nmt.text.tokenizer_trainer import TokenizerTrainer
 
@@ -148,45 +144,13 @@ def test_a_users_files_stay_in_their_files(files: list[str], folder: Path, monke
     small = made()
     expected = {name: small.read(name) for name in small.splits()}
     monkeypatch.setattr(stored, "LARGE", 1)
-    monkeypatch.setattr("nmt.data.holdout.MANY", 1)
     source = made()
     found = {name: source.read(name) for name in source.splits()}
     assert isinstance(found["train"].source, StoredLines)
-    assert {name: len(split.source) for name, split in found.items()} == {"train": 656, "valid": 20, "test": 10}
-    both = [
-        sorted(pair for split in splits.values() for pair in zip(split.source, split.target, strict=True))
-        for splits in (expected, found)
-    ]
-    assert both[0] == both[1]
-    assert source.notes()[0] == small.notes()[0]
+    for name, split in expected.items():
+        assert (list(found[name].source), list(found[name].target)) == (list(split.source), list(split.target))
+    assert source.notes() == small.notes()
     assert "14 of 700 pairs" in " ".join(source.notes())
-
-
-@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=30, max_size=200), st.integers(0, 9))
-def test_no_sentence_of_a_held_out_pair_is_in_another_set(numbers: list[tuple[int, int]], seed: int) -> None:
-    source, target = [f"A  {one}" for one, _ in numbers], [f"b {other}" for _, other in numbers]
-    sizes = {"valid": 3, "test": 2}
-    try:
-        rows, related = hold_out_of_many(source, target, sizes, seed)
-    except UserError:
-        return
-    kept = sorted({*range(len(numbers))} - {*related, *rows["valid"], *rows["test"]})
-    sets = [rows["valid"], rows["test"], kept]
-    sentences = [{normal(side[row]) for side in (source, target) for row in rows} for rows in sets]
-    assert all(0 < len(rows[name]) <= size for name, size in sizes.items())
-    assert not sentences[0] & sentences[1]
-    assert not sentences[0] & sentences[2]
-    assert not sentences[1] & sentences[2]
-
-
-def test_the_rest_says_what_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nmt.data.holdout.MANY", 1)
-    source = [f"Satz {row // 2}" for row in range(100)]  # each twice
-    splits, (note,) = divide(source, [f"{line}!{row}" for row, line in enumerate(source)], {"valid": 10}, 1)
-    assert {name: len(split.source) for name, split in splits.items()} == {"valid": 10, "train": 80}
-    assert "10 for valid" in note
-    assert "the other 80 pairs; 10 that share a sentence with them are left out" in note
-    assert not {*splits["valid"].source} & {*splits["train"].source}
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from nmt.data import stored
 from nmt.data.lines import read_lines
-from nmt.data.stored import Spilled, StoredLines, in_blocks, remembered, stored_lines, text_lines, without
+from nmt.data.stored import Spilled, StoredLines, remembered, stored_lines, text_lines, without
 from nmt.system.errors import UserError
 
 LINE = st.sampled_from(["", "a", " b\tc", "q\u2028r", "a\rb", "é 数据 😀", "\x00", "x" * 50])
@@ -64,7 +64,7 @@ def test_without_some_lines(tmp_path_factory: pytest.TempPathFactory, lines: lis
     kept = [line for row, line in enumerate(lines) if row not in dropped]
     half = dropped[::2]  # in two steps
     rest = [row - sum(other < row for other in half) for row in dropped[1::2]]
-    fewer = without(without(stored_lines(lambda: in_blocks(lines), "lines", path.parent), half), rest)
+    fewer = without(without(stored_lines(lambda: lines, "lines", path.parent), half), rest)
     assert without(lines, dropped) == kept
     assert len(fewer) == len(kept)
     assert list(fewer) == kept
@@ -74,7 +74,7 @@ def test_without_some_lines(tmp_path_factory: pytest.TempPathFactory, lines: lis
 
 
 def test_a_column_of_lines_with_tabs() -> None:
-    lines = stored_lines(lambda: [["a\tb\tc", "", "é\tf"]], None, None)
+    lines = stored_lines(lambda: ["a\tb\tc", "", "é\tf"], None, None)
     assert [list(lines.column(number)) for number in (1, 2, 3)] == [["a", "", "é"], ["b", "", "f"], ["c", "", ""]]
     assert list(lines.without([1]).column(2)) == list(lines.column(2).without([1])) == ["b", "f"]
 
