@@ -1,7 +1,7 @@
 """The pages' requests, `torchrun`, jobs of Slurm and README's Python.
 
-Slurm is not needed. A stand-in for `sbatch` runs the tasks of a job here; one for `srun` starts its command once for
-each machine, all of them here. So two "machines" do find each other, but no queue has read the job's options.
+Slurm is not needed. A stand-in for `srun` starts its command once for each machine, all of them here. So two "machines"
+do find each other, but no queue has read the job's options.
 """
 
 import json
@@ -176,17 +176,6 @@ def test_a_job_of_slurm_trains(block: Block, tmp_path: Path) -> None:
     succeed([small(block.text, free_port())], tmp_path, {**environment, **job})
     [run] = (tmp_path / "checkpoints").iterdir()
     assert trained_by_two(run)
-
-
-def test_a_sweep_by_sbatch_trains_its_runs(tmp_path: Path) -> None:
-    pipes = [command.line for command in EVERY if "sbatch" in command.line]
-    assert len(pipes) == 1
-    tasks = "cat > job; for task in 0 1 2; do SLURM_ARRAY_TASK_ID=$task bash job || exit 1; done"
-    environment = stand_ins(tmp_path, sbatch=tasks, srun='exec "$@"')
-    brief = " ".join([*BRIEF, *FEW, *SMALL])
-    succeed([pipes[0].replace("dry_run=true", f"dry_run=true {brief}")], tmp_path, environment)
-    runs = sorted(path.parent for path in (tmp_path / "checkpoints" / "SWEEP").glob("*/config.yaml"))
-    assert [Run(run).facts()["step"] for run in runs] == [2, 2, 2]
 
 
 def test_the_python_of_the_readme_runs(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

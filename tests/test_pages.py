@@ -38,9 +38,8 @@ ELSEWHERE = {
     "pre-commit": "installs a hook of Git",
     ".ci/run": "installs the environment",
     **dict.fromkeys(
-        ("python -m nmt.serve", "curl", "torchrun", "sbatch"), "tests/test_page_programs.py runs it beside the others"
+        ("python -m nmt.serve", "curl", "torchrun"), "tests/test_page_programs.py runs it beside the others"
     ),
-    "sweep.launcher=slurm": "needs a Slurm queue; tests/pipeline/test_cluster.py runs jobs without one",
     "device=cuda": "needs a GPU",
 }
 #: Pages whose commands are run in their order, in one folder.

@@ -1,7 +1,7 @@
 """A command line with several values -> a run for each combination, several at a time, in one process per run.
 
 Processes have advantages over threads or a pool. A run that fails or is killed does not stop the others. Each run can
-be stopped with its state saved. The queue of a cluster can start the same commands (`sweep.launcher=slurm`). The
+be stopped with its state saved. The queue of a cluster can start the same commands (`dry_run=true` prints them). The
 state of a sweep is the state of its run folders, nothing else.
 """
 
@@ -12,7 +12,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from nmt.build import parts as build
 from nmt.build.paths import pipes_of
@@ -26,10 +25,9 @@ from nmt.runs.run import Run, check_name, settings
 from nmt.system import platform as system
 from nmt.system.compute import choose_device
 from nmt.system.errors import UserError
-from nmt.system.limits import NotNegative, checked
+from nmt.system.limits import NotNegative
 from nmt.system.locks import SWEEP, locked
 from nmt.system.terminal import print_message
-from nmt.train.cluster import Cluster, submit
 from nmt.train.recipe import already_finished, check_model, resumed
 from nmt.train.workers import Launcher, Planned
 
@@ -43,12 +41,6 @@ class Sweeping:
 
     jobs: NotNegative
     dry_run: bool
-    sweep: Mapping[str, Any]
-
-    @property
-    def cluster(self) -> Cluster:
-        """Who trains the runs (UserError for an invalid setting)."""
-        return checked(Cluster, self.sweep, "sweep")()
 
 
 def sweep(words: Sequence[str]) -> int:
@@ -63,47 +55,32 @@ def sweep(words: Sequence[str]) -> int:
     sweep_keys = {str(key) for key in compose("sweep", [])}
     ours = [word for word in words if re.split(r"[.=]", word.lstrip("+"), maxsplit=1)[0] in sweep_keys]
     options = read(Sweeping, compose("sweep", ours))
-    cluster = options.cluster
     place, prefix, combinations = _read(expand("train", [word for word in words if word not in ours]))
     names = _names([combination.swept for combination in combinations], prefix)
     with contextlib.nullcontext() if options.dry_run else locked(place, SWEEP):
-        return _sweep(
-            options, cluster, place, names, combinations, threads=any(word.startswith("threads=") for word in words)
-        )
+        return _sweep(options, place, names, combinations, threads=any(word.startswith("threads=") for word in words))
 
 
 def _sweep(
-    options: Sweeping,
-    cluster: Cluster,
-    place: Path,
-    names: Sequence[str],
-    combinations: Sequence[Combination],
-    threads: bool,
+    options: Sweeping, place: Path, names: Sequence[str], combinations: Sequence[Combination], threads: bool
 ) -> int:
     """See `sweep`; without `threads` in the command line, the runs share the cores."""
     plan, impossible, done = _check(place, names, combinations)
-    local = cluster.launcher == "local"
-    jobs = min(options.jobs or _room(place, plan), max(1, len(plan))) if local else options.jobs
-    cores = max(1, system.cores() // jobs) if local else cluster.cpus
-    if not threads and cores is not None:
+    jobs = min(options.jobs or _room(place, plan), max(1, len(plan)))
+    if not threads:
+        cores = max(1, system.cores() // jobs)
         plan = [Planned(planned.name, [*planned.words, f"threads={cores}"]) for planned in plan]
-    if plan and not local:
-        script = cluster.script(place.absolute(), plan, jobs)
-        if options.dry_run:
-            print(script, end="")
-        else:
-            submit(script, place)
-    elif options.dry_run:
+    if options.dry_run:
         for planned in plan:
             print(*map(shell_word, [python(), "-m", "nmt.train", *map(unquoted, planned.words)]))
-    if options.dry_run:
         return int(bool(impossible))
     if plan:
         look = f"tail -f {system.shell_quoted(str(place))}/*.log"
-        most = f", {jobs} at a time" if jobs else ""
-        print_message(f"{len(plan)} {'run' if len(plan) == 1 else 'runs'} to train{most}. Follow with: {look}")
+        print_message(
+            f"{len(plan)} {'run' if len(plan) == 1 else 'runs'} to train, {jobs} at a time. Follow with: {look}"
+        )
     count = len(done) + len(plan) + len(impossible)
-    launcher = Launcher(place, plan if local else [], jobs)
+    launcher = Launcher(place, plan, jobs)
     stopped = launcher.run()
     failures = launcher.failures
     parts = [f"{len(done) + launcher.finished} finished" + (f" ({len(done)} of them before)" if done else "")]
