@@ -53,7 +53,7 @@ from nmt.text.tokenizer import Tokenizer
 
 #: The number of the format of run folders, in run.json. Whoever changes the format raises it and, from version 1.0 on,
 #: adds to `UPGRADES` a function from configurations of the format before to those of the new one, by the old number.
-FORMAT = 1
+FORMAT = 2
 UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 #: Before the sentence at the end of a training's log.
 EXAMPLE_FOLLOWS = "A sentence of the validation set, and its translation:"
