@@ -13,6 +13,7 @@ from nmt.attention.pins import PinnedSteps
 from nmt.attention.reads import Choices, Read
 from nmt.attention.scores import Score
 from nmt.attention.windows import Causal, View, Window
+from nmt.kernels import is_fast
 from nmt.kernels.dot_tanh import at_least_float32
 from nmt.system.errors import SettingError
 from nmt.system.limits import Fraction, Positive, Weight
@@ -104,7 +105,6 @@ class Attention(nn.Module):
         dropout: Fraction = 0.0,
         coverage: bool = False,
         coverage_loss: Weight = 0.0,
-        fast: bool = True,
         context_size: int | None = None,
         memorised: Memorised = "other",
         also: Sequence[Callable[..., Window]] = (),
@@ -120,7 +120,6 @@ class Attention(nn.Module):
             dropout: of the weights, in training.
             coverage: shows the score the sum of the weights so far, which becomes the state.
             coverage_loss: weight, in training, of what a step looks at again (See et al. 2017, eq. 12 and 13).
-            fast: uses the fast forms of `nmt.kernels`.
             memorised: whose states the memory holds.
             also: make windows whose views are intersected with that of `window`, as `window` does.
 
@@ -136,7 +135,6 @@ class Attention(nn.Module):
             project = heads > 1 or getattr(inspect.unwrap(score), "wants_projections", False)
         inner = (size // heads,) * 3 if project else (query_size, value_size, size)
         self.score = score(query_size=inner[0], key_size=inner[1], size=inner[2], heads=heads)
-        self.score.fast = fast
         self._check_coverage(coverage, coverage_loss, memorised)
         if coverage:
             self.score.cover()
@@ -353,14 +351,14 @@ class Attention(nn.Module):
     def _is_product(self, view: View) -> bool:
         """Whether torch's `scaled_dot_product_attention` computes the context of this view."""
         return (
-            self.score.fast
-            and isinstance(self.score.form, Product)
+            isinstance(self.score.form, Product)
             and self.query is not None  # for queries, keys and values of one size, as torch's fast forms want them
             and self.normaliser.is_softmax
             and self.read.is_sum
             and view.factor is None
             and not self.coverage
             and not (self.training and self.dropout.p > 0)
+            and is_fast()
         )
 
     def _product(self, queries: Tensor, memory: Memory, view: View) -> Tensor:

@@ -38,8 +38,6 @@ class Score(nn.Module):
     max_positions: int | None = None
     #: What fast forms and exporters may compute in its place; None if its equation has neither form.
     form: Form | None = None
-    #: Whether an equation may be computed by its fast form of `nmt.kernels`; `Attention` sets it.
-    fast = True
 
     def __init__(self, query_size: int, key_size: int, size: int, heads: int = 1) -> None:
         """Sizes of a query, of a memory slot, and of the space in which a score compares them if it has one.
@@ -118,7 +116,7 @@ class Additive(Score):
         if coverage is not None:
             assert self.w is not None
             terms.append(coverage.unsqueeze(-1) * by_head(self.w, self.heads)[..., None, None, :])
-        return dot_tanh(by_head(self.v, self.heads), *terms, fast=self.fast)
+        return dot_tanh(by_head(self.v, self.heads), *terms)
 
 
 def reset_v(v: Tensor, size: int) -> None:
@@ -156,7 +154,7 @@ class Concat(Score):
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
         projected = multiply(by_head(self.W.weight[:, : self.query_size], self.heads), queries)
         terms = (projected.unsqueeze(-2), keys.unsqueeze(-3))
-        return dot_tanh(by_head(self.v, self.heads), *terms, fast=self.fast)
+        return dot_tanh(by_head(self.v, self.heads), *terms)
 
 
 def dot(queries: Tensor, keys: Tensor) -> Tensor:

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from nmt.attention.forms import withdraw
 from nmt.attention.heads import HeadLinear, by_head
+from nmt.kernels import plain
 from nmt.kernels.dot_tanh import at_least_float32, dot_tanh
 from nmt.system.errors import SettingError
 from nmt.system.limits import NotNegative, Positive
@@ -146,7 +147,8 @@ class LocalPredictive(Window):
     def centres(self, queries: Tensor, steps: Tensor, mask: Tensor) -> Tensor:
         """p_t = S sigmoid(v^T tanh(W q_t)), eq. 9."""
         # In float32: positions in the dozens need more digits than bfloat16 has.
-        place = dot_tanh(by_head(self.v, self.heads), self.W(queries).unsqueeze(-2), fast=False)  # [..., T, 1]
+        with plain():
+            place = dot_tanh(by_head(self.v, self.heads), self.W(queries).unsqueeze(-2))  # [..., T, 1]
         centre: Tensor = mask.sum(-1)[..., None, None] * torch.sigmoid(place)
         return centre.squeeze(-1)
 

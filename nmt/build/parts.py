@@ -199,15 +199,13 @@ def build_attention(
     node: DictConfig | Mapping[str, Any],
     query_size: int,
     value_size: int,
-    fast: bool = True,
     key: str = "attention",
     choices: Choices | None = None,
     **use: Any,
 ) -> Attention:
     """A score, a window, a normaliser and a read, composed for these sizes.
 
-    `fast` uses the fast forms of `nmt.kernels`; `key` is the node's place in the configuration; `choices` names its
-    parts; `use` says what its owner needs it for.
+    `key` is the node's place in the configuration; `choices` names its parts; `use` says what its owner needs it for.
     """
     settings = _plain(node, key)
     nodes = {name: settings.pop(name, {}) for name in ("score", "window", "normaliser", "read")}
@@ -218,7 +216,6 @@ def build_attention(
         part(nodes["read"], Read, f"{key}.read", choices),
         query_size=query_size,
         value_size=value_size,
-        fast=fast,
         **use,
     )
 
@@ -230,9 +227,9 @@ def _makers(settings: dict[str, Any], key: str, choices: Choices) -> dict[str, C
         if name in settings:
             makers[name] = part(settings.pop(name), kind, f"{key}.{name}")
     if "self_attention" in settings:
-        node, fast = settings.pop("self_attention"), settings.get("fast", True)
+        node = settings.pop("self_attention")
         makers["self_attention"] = functools.partial(
-            build_attention, node, fast=fast, key=f"{key}.self_attention", choices=choices
+            build_attention, node, key=f"{key}.self_attention", choices=choices
         )
     return makers
 
@@ -253,8 +250,8 @@ def _encoder(settings: dict[str, Any], key: str, choices: Choices, embedding_siz
 def build_decoder(config: DictConfig, encoder: Encoder, embedding_size: int) -> AnyDecoder:
     """The decoder; its constructor makes the attention and other parts, for sizes that it knows."""
     settings = _plain(config.decoder, "decoder")
-    choices, fast = _choices(config), settings.get("fast", True)
-    attention = functools.partial(build_attention, config.attention, fast=fast, choices=choices)
+    choices = _choices(config)
+    attention = functools.partial(build_attention, config.attention, choices=choices)
     sizes = Sizes(embedding_size, encoder.size, encoder.directions)
     parts = DecoderParts(attention, sizes, **_makers(settings, "decoder", choices))
     return part(settings, Decoder, "decoder")(parts)
@@ -265,9 +262,9 @@ def build_context(config: DictConfig, encoder: Encoder) -> ContextMechanism | No
     settings = _plain(config.context, "context")
     if not settings["sentences"]:
         return None
-    fast, choices = model_settings(config).fast, _choices(config)
+    choices = _choices(config)
     makers = {
-        name: functools.partial(build_attention, settings.pop(name), fast=fast, key=f"context.{name}", choices=choices)
+        name: functools.partial(build_attention, settings.pop(name), key=f"context.{name}", choices=choices)
         for name in ("word_attention", "sentence_attention")
         if name in settings
     }

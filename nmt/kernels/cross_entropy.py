@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nmt.kernels import gpu
+from nmt.kernels import gpu, is_fast
 
 #: The target of a row that does not count, as torch has it by default.
 IGNORED = -100
@@ -46,7 +46,7 @@ def fast_cross_entropy(
 
 
 def smoothed_cross_entropy(
-    logits: Tensor, targets: Tensor, smoothing: float, fast: bool = True, real: Tensor | None = None
+    logits: Tensor, targets: Tensor, smoothing: float, real: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
     """The summed label-smoothed cross-entropy of logits [N, V] with targets [N] (Szegedy et al. 2016, section 7).
 
@@ -54,7 +54,7 @@ def smoothed_cross_entropy(
     negative log-likelihood [N], without smoothing and without a gradient. Rows where `real` [N] is false count as 0.
     Logits may be bfloat16; both results are float32 at least.
     """
-    return (fast_cross_entropy if fast else plain_cross_entropy)(logits, targets, smoothing, real)
+    return (fast_cross_entropy if is_fast() else plain_cross_entropy)(logits, targets, smoothing, real)
 
 
 def in_float32(logits: Tensor) -> Tensor:

@@ -9,6 +9,8 @@ import math
 import torch
 from torch import Tensor
 
+from nmt.kernels import is_fast
+
 #: Without gradients, so many numbers are computed at a time: what fits into a processor's cache.
 BLOCK = 1 << 20
 
@@ -39,15 +41,15 @@ def _whole(v: Tensor, *terms: Tensor) -> Tensor:
     return 2 * _dot(activated, v) - v.sum(-1)[..., None, None]
 
 
-def dot_tanh(v: Tensor, *terms: Tensor, fast: bool = True) -> Tensor:
+def dot_tanh(v: Tensor, *terms: Tensor) -> Tensor:
     """v^T tanh(sum of terms) [..., T, S] in float32 at least, for terms that broadcast to [..., T, S, A].
 
     v is [A], or [H, A] with a vector for each head of terms [..., H, T, S, A].
     """
     with torch.autocast(v.device.type, enabled=False):
         terms = tuple(at_least_float32(term) for term in terms)
-        form = fast_dot_tanh if fast and v.device.type == "cpu" and v.dtype is torch.float32 else plain_dot_tanh
-        return form(v, *terms)
+        usable = v.device.type == "cpu" and v.dtype is torch.float32 and is_fast()
+        return (fast_dot_tanh if usable else plain_dot_tanh)(v, *terms)
 
 
 def at_least_float32(numbers: Tensor) -> Tensor:

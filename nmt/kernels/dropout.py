@@ -6,6 +6,8 @@ torch draws one Bernoulli variable for each number on a CPU. Measured: docs/benc
 import torch
 from torch import Tensor, nn
 
+from nmt.kernels import is_fast
+
 
 def plain_dropout(inputs: Tensor, p: float) -> Tensor:
     """`torch.nn.functional.dropout`."""
@@ -22,11 +24,11 @@ def fast_dropout(inputs: Tensor, p: float) -> Tensor:
     return inputs * bits.ge_(threshold - 2**15).to(inputs.dtype).mul_(2**16 / (2**16 - threshold))
 
 
-def dropout(inputs: Tensor, p: float, training: bool, fast: bool = True) -> Tensor:
+def dropout(inputs: Tensor, p: float, training: bool) -> Tensor:
     """In training, set each number to zero with probability p, and scale the others by 1 / (1 - p)."""
     if not training or p == 0:
         return inputs
-    if fast and inputs.device.type == "cpu" and 0 < round(p * 2**16) < 2**16:
+    if inputs.device.type == "cpu" and 0 < round(p * 2**16) < 2**16 and is_fast():
         return fast_dropout(inputs, p)
     return plain_dropout(inputs, p)
 
@@ -34,10 +36,5 @@ def dropout(inputs: Tensor, p: float, training: bool, fast: bool = True) -> Tens
 class Dropout(nn.Dropout):
     """`dropout` as a layer."""
 
-    def __init__(self, p: float, fast: bool = True) -> None:
-        """`p` is the probability of zero; without `fast` it is torch's own layer."""
-        super().__init__(p)
-        self.fast = fast
-
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002  torch's name
-        return dropout(input, self.p, self.training, self.fast)
+        return dropout(input, self.p, self.training)

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from nmt.kernels import is_fast
 from nmt.kernels.dropout import dropout
 
 #: A layer's parameters, as torch calls them, without the layer and the direction.
@@ -49,14 +50,14 @@ def fast_gru(gates: Tensor, first: Tensor, weight: Tensor, bias: Tensor) -> Tens
     return _run(inputs, first.unsqueeze(0), weight.unsqueeze(0), bias.unsqueeze(0))[0].transpose(0, 1)
 
 
-def gru(gates: Tensor, first: Tensor, weight: Tensor, bias: Tensor, fast: bool = True) -> Tensor:
+def gru(gates: Tensor, first: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """States [B, T, D] of a layer from the products of its inputs, gates [B, T, 3D], and first [B, D].
 
     With the gates [N, 3D] of one step: the new state [N, D]. See `gru_step`.
     """
     if gates.ndim == 2:
         return gru_step(gates, first, weight, bias)
-    return (fast_gru if fast and gates.device.type == "cpu" else plain_gru)(gates, first, weight, bias)
+    return (fast_gru if gates.device.type == "cpu" and is_fast() else plain_gru)(gates, first, weight, bias)
 
 
 def plain_layers(rnn: nn.RNNBase, inputs: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
@@ -87,9 +88,7 @@ def _layers_on_gpu(rnn: nn.RNNBase, inputs: Tensor, lengths: Tensor) -> tuple[Te
     return values.index_select(0, rows), last.index_select(1, rows)
 
 
-def rnn_layers(
-    rnn: nn.RNNBase, inputs: Tensor, mask: Tensor, lengths: Tensor, fast: bool = True
-) -> tuple[Tensor, Tensor]:
+def rnn_layers(rnn: nn.RNNBase, inputs: Tensor, mask: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
     """Run GRU or LSTM layers over inputs [B, T, I] with mask [B, T] and lengths [B] (at least 1).
 
     Lengths are on the CPU, where packing needs them. With lengths on a GPU, GRUs run by the mask alone: the host
@@ -98,7 +97,7 @@ def rnn_layers(
     Returns the top layer's states [B, T, R * D], R directions, zero where padded, and each layer's hidden states after
     its last real step [L * R, B, D].
     """
-    if fast and isinstance(rnn, nn.GRU) and (inputs.device.type == "cpu" or lengths.device.type == "cuda"):
+    if isinstance(rnn, nn.GRU) and is_fast() and (inputs.device.type == "cpu" or lengths.device.type == "cuda"):
         return fast_layers(rnn, inputs, mask=mask)
     return plain_layers(rnn, inputs, lengths)
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nmt.kernels import gpu
+from nmt.kernels import gpu, is_fast
 from nmt.kernels.cross_entropy import in_float32, normalizers, smoothed_cross_entropy
 
 
@@ -23,8 +23,10 @@ def divergences(first: Tensor, second: Tensor, real: Tensor | None = None) -> Te
 def plain_r_drop_loss(
     logits: Tensor, targets: Tensor, smoothing: float, strength: float, real: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Autograd through the cross-entropy and the divergences; arguments and results are those of `r_drop_loss`."""
-    return _in_parts(logits, targets, smoothing, strength, False, real)
+    """Autograd through the divergences and the cross-entropy; arguments and results are those of `r_drop_loss`."""
+    loss, plain = smoothed_cross_entropy(logits, targets, smoothing, real)
+    first, second = logits.chunk(2)
+    return loss + strength / 2 * divergences(first, second, None if real is None else real.chunk(2)[0]), plain
 
 
 def fast_r_drop_loss(
@@ -32,18 +34,13 @@ def fast_r_drop_loss(
 ) -> tuple[Tensor, Tensor]:
     """One softmax for everything; the gradient of the loss can be taken once."""
     if gpu.usable(logits):
-        return _in_parts(logits, targets, smoothing, strength, True, real)
+        return plain_r_drop_loss(logits, targets, smoothing, strength, real)
     loss, plain = _RDrop.apply(in_float32(logits), targets, smoothing, strength, real)  # type: ignore[no-untyped-call]
     return loss, plain
 
 
 def r_drop_loss(
-    logits: Tensor,
-    targets: Tensor,
-    smoothing: float,
-    strength: float,
-    fast: bool = True,
-    real: Tensor | None = None,
+    logits: Tensor, targets: Tensor, smoothing: float, strength: float, real: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
     """L_NLL + `strength` L_KL of two passes: both label-smoothed cross-entropies, and the mean of both divergences.
 
@@ -52,21 +49,12 @@ def r_drop_loss(
         targets: [2N], the same twice.
         smoothing: as in `smoothed_cross_entropy`.
         strength: alpha of Liang et al.
-        fast: whether to use the closed form.
         real: [2N], false for rows that count as 0; None if all count.
 
     Returns:
         the loss, summed, and each row's negative log-likelihood [2N] without smoothing and without a gradient.
     """
-    return (fast_r_drop_loss if fast else plain_r_drop_loss)(logits, targets, smoothing, strength, real)
-
-
-def _in_parts(
-    logits: Tensor, targets: Tensor, smoothing: float, strength: float, fast: bool, real: Tensor | None
-) -> tuple[Tensor, Tensor]:
-    loss, plain = smoothed_cross_entropy(logits, targets, smoothing, fast, real)
-    first, second = logits.chunk(2)
-    return loss + strength / 2 * divergences(first, second, None if real is None else real.chunk(2)[0]), plain
+    return (fast_r_drop_loss if is_fast() else plain_r_drop_loss)(logits, targets, smoothing, strength, real)
 
 
 class _RDrop(torch.autograd.Function):

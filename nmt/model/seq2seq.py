@@ -1,7 +1,9 @@
 """The whole model: source tokens -> memory -> target tokens, for search (`encode`, `step`) and training (`forward`)."""
 
+import contextlib
 import functools
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import NamedTuple
 
 import torch
@@ -9,6 +11,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from nmt.attention import PinnedSteps, Pins
+from nmt.kernels import plain
 from nmt.kernels.dropout import Dropout
 from nmt.kernels.sizes import round_up
 from nmt.model.context.mechanism import Before, ContextMechanism
@@ -48,8 +51,8 @@ class Seq2Seq(nn.Module):
     ) -> None:
         """Parts arrive finished and tied; `context` None is a model of single sentences.
 
-        `dropout` is that of embeddings, `output_dropout` of features. Without `fast` the model, its loss and its search
-        use no fast kernel.
+        `dropout` is that of embeddings, `output_dropout` of features. Without `fast` the
+        model and its loss use no fast kernel.
         """
         super().__init__()
         self.source_embedding = source_embedding
@@ -57,11 +60,20 @@ class Seq2Seq(nn.Module):
         self.encoder = encoder
         self.decoder = decoder
         self.output = output
-        self.dropout, self.output_dropout = Dropout(dropout, fast), Dropout(output_dropout, fast)
+        self.dropout, self.output_dropout = Dropout(dropout), Dropout(output_dropout)
         self.fast = fast
         self.context = context
         #: The settings and the tokenizer that its weights belong to, by key; files of weights keep them.
         self.identity: dict[str, str] = {}
+
+    def kernels(self) -> AbstractContextManager[None]:
+        """Where the model computes: `with model.kernels(): ...` rules out fast kernels unless it is `fast`."""
+        return contextlib.nullcontext() if self.fast else plain()
+
+    def describe(self) -> str:
+        """What the log says of its decoder, see `Decoder.describe`."""
+        with self.kernels():
+            return self.decoder.describe()
 
     @property
     def context_sentences(self) -> int:
@@ -101,8 +113,9 @@ class Seq2Seq(nn.Module):
         pins: Sequence[Pins] = (),
     ) -> tuple[Selectable, Selectable]:
         """`encode` from source embeddings [B, S, E], for gradients with respect to them."""
-        encoded = self.encoded(embedded, mask, lengths, context, pins=pins)
-        memory, state = self.decoder.start(encoded, searching=searching)
+        with self.kernels():
+            encoded = self.encoded(embedded, mask, lengths, context, pins=pins)
+            memory, state = self.decoder.start(encoded, searching=searching)
         return memory, state
 
     def encoded(
@@ -192,7 +205,8 @@ class Seq2Seq(nn.Module):
         With `output`, rows of the output layer, they are of these pieces alone. Of a mixture they are those of the
         whole, as in training, or of its `searched_parts` largest shares.
         """
-        decoded, state = self.decoder.step(self.words(tokens), state, memory, weights=weights)
+        with self.kernels():
+            decoded, state = self.decoder.step(self.words(tokens), state, memory, weights=weights)
         if decoded.mixture is None:
             log_probs = self.log_probs(decoded.features, output)
         else:
@@ -235,11 +249,12 @@ class Seq2Seq(nn.Module):
         distribution at the step before (scheduled sampling, Bengio et al. 2015, section 2.4).
         """
         memory, state = self.encode(source, source_mask, source_lengths, context, pins=pins)
-        if sampling == 0:
+        with self.kernels():
+            if sampling:
+                return self._forward_sampled(memory, state, target_in, sampling, weights)
             embedded = self.dropout(self.target_embedding(target_in))
             decoded: Decoded = self.decoder(embedded, state, memory, weights=weights)
-            return decoded
-        return self._forward_sampled(memory, state, target_in, sampling, weights)
+        return decoded
 
     def _forward_sampled(
         self, memory: Selectable, state: Selectable, target_in: Tensor, sampling: float, weights: bool
@@ -283,7 +298,8 @@ def mixture_log_probs(model: Seq2Seq, mixture: Mixture) -> Tensor:
     """log sum_j a_j p(v | j) [N, V] from a mixture's features [N, J, F], with the logits of a few rows at a time."""
 
     def mix(features: Tensor, log_weights: Tensor) -> Tensor:
-        return torch.logsumexp(log_weights.float().unsqueeze(-1) + model.log_probs(features), 1)
+        with model.kernels():  # entered again where the backward pass repeats this
+            return torch.logsumexp(log_weights.float().unsqueeze(-1) + model.log_probs(features), 1)
 
     rows = max(1, MIXED_LOGITS // (mixture.features.shape[1] * model.output.out_features))
     parts = zip(*(part.split(rows) for part in mixture), strict=True)

@@ -205,7 +205,7 @@ class _Session:
         self.say(
             f"Model: {kind}, {parameters:,} parameters, {sizes} pieces, on {compute.device} "
             f"({self._hands()}) in {'bfloat16' if compute.dtype else 'float32'}"
-            f"{model.decoder.describe()}."
+            f"{model.describe()}."
         )
         if tokenizer.target.folds_case:
             self.say(

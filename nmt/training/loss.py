@@ -69,12 +69,13 @@ def batch_loss(
         context=batch.context,
     )
     targets = real_steps(batch.target_out, batch.real_targets)
-    logits = model.target_logits(decoded, batch.real_targets, as_computed=True)
     real = batch.target_mask.flatten() if batch.has_every_place else None
-    if r_drop:
-        total, plain = r_drop_loss(logits, targets, label_smoothing, r_drop, model.fast, real)
-    else:
-        total, plain = smoothed_cross_entropy(logits, targets, label_smoothing, model.fast, real)
+    with model.kernels():
+        logits = model.target_logits(decoded, batch.real_targets, as_computed=True)
+        if r_drop:
+            total, plain = r_drop_loss(logits, targets, label_smoothing, r_drop, real)
+        else:
+            total, plain = smoothed_cross_entropy(logits, targets, label_smoothing, real)
     for term in _terms(model, batch, decoded, plain, baseline, guided, guided_head):
         total = total + term
     loss = Loss(total, plain.sum(), targets.shape[0])

@@ -51,7 +51,7 @@ class Looks(NamedTuple):
 
 def look(model: Seq2Seq, batch: Batch, pins: Sequence[Pins] = ()) -> Looks:
     """The weights of all attention while the model reads the sources and predicts the targets."""
-    with torch.no_grad():
+    with torch.no_grad(), model.kernels():
         embedded = model.source_embedding(batch.source)
         lengths, context = batch.source_lengths, batch.context
         encoded = model.encoded(embedded, batch.source_mask, lengths, context, looking=True, pins=pins)
@@ -93,7 +93,8 @@ def saliency(
     that the gradient would say next to nothing of a pre-normalised Transformer's words.
     """
     # cuDNN has backward passes of recurrent layers for models in training mode only.
-    with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False), _constant_deviations(model):
+    no_cudnn = torch.backends.cudnn.flags(enabled=False)
+    with torch.enable_grad(), no_cudnn, _constant_deviations(model), model.kernels():
         embedded = model.source_embedding(batch.source).detach().requires_grad_()
         lengths, context = batch.source_lengths, batch.context
         memory, state = model.encode_embedded(embedded, batch.source_mask, lengths, context, pins=pins)

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from nmt.attention import Attended, Attention, Memory, Score, View, Window
 from nmt.attention.heads import HeadLinear
+from nmt.kernels import plain
 from tests.catalogue import NORMALISERS, READS, SCORES, WINDOWS, attention, thinned
 
 B, T, S, D = 3, 5, 7, 10
@@ -232,18 +233,17 @@ def test_a_scaled_dot_product_without_weights_is_torchs(
     if window == "biased":
         made.window = Biased(made.window.query_size)
     memory = made.remember(values.requires_grad_(), mask)
-    plain = made(queries, memory, steps).context
-    gradient = torch.autograd.grad(plain.square().sum(), values, retain_graph=True)
+    whole = made(queries, memory, steps).context
+    gradient = torch.autograd.grad(whole.square().sum(), values, retain_graph=True)
 
     def never(*_: object) -> Tensor:
         raise AssertionError("all weights were computed")
 
     monkeypatch.setattr("nmt.attention.normalisers.masked_softmax", never)
     lean = made(queries, memory, steps, weights=False).context
-    torch.testing.assert_close(lean, plain)
+    torch.testing.assert_close(lean, whole)
     torch.testing.assert_close(torch.autograd.grad(lean.square().sum(), values), gradient)
-    made.score.fast = False
-    with pytest.raises(AssertionError, match="all weights"):
+    with plain(), pytest.raises(AssertionError, match="all weights"):
         made(queries, memory, steps, weights=False)
 
 

@@ -1,12 +1,15 @@
 """v^T tanh(x): both forms against the equation, and which of them runs."""
 
+import contextlib
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import pytest
 import torch
 from torch import Tensor
 
 from nmt.kernels import dot_tanh as kernel
+from nmt.kernels import plain
 from nmt.kernels.dot_tanh import dot_tanh, fast_dot_tanh, plain_dot_tanh
 
 B, H, T, S, A = 2, 3, 5, 7, 11
@@ -45,16 +48,20 @@ def test_gradients_of_the_fast_form_agree_with_finite_differences(heads: int | N
     assert torch.autograd.gradcheck(fast_dot_tanh, leaves, fast_mode=True)
 
 
-@pytest.mark.parametrize(("fast", "dtype", "wanted"), [
-    (True, torch.float32, "fast_dot_tanh"),
-    (False, torch.float32, "plain_dot_tanh"),
-    (True, torch.float64, "plain_dot_tanh"),
+@pytest.mark.parametrize(("kernels", "dtype", "wanted"), [
+    (contextlib.nullcontext, torch.float32, "fast_dot_tanh"),
+    (plain, torch.float32, "plain_dot_tanh"),
+    (contextlib.nullcontext, torch.float64, "plain_dot_tanh"),
 ])  # fmt: skip
 def test_the_fast_form_is_for_float32_and_can_be_refused(
-    fast: bool, dtype: torch.dtype, wanted: str, monkeypatch: pytest.MonkeyPatch
+    kernels: Callable[[], AbstractContextManager[None]],
+    dtype: torch.dtype,
+    wanted: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(kernel, wanted, lambda v, *terms: "called")
-    assert dot_tanh(*drawn(None, dtype), fast=fast) == "called"
+    with kernels():
+        assert dot_tanh(*drawn(None, dtype)) == "called"
 
 
 def test_terms_of_bfloat16_are_added_in_float32() -> None:

@@ -48,7 +48,7 @@ def sigmoid(x: float) -> float:
 
 def test_a_gated_convolution_by_hand() -> None:
     """Words 1, 2 and 3 with one number each, k = 3, zero padding: v([a; b]) = a sigmoid(b), plus the word."""
-    layer = GatedConvolution(1, 3, 0.0, fast=False)
+    layer = GatedConvolution(1, 3, 0.0)
     set_to(layer.linear.weight, [[1.0, 10.0, 100.0], [0.1, 0.2, 0.3]])
     set_to(layer.linear.bias, [0.5, -1.0])
     x = torch.tensor([[[1.0], [2.0], [3.0]]])
@@ -127,7 +127,7 @@ def test_the_encoder_by_hand() -> None:
 
 def test_dropout_is_that_of_the_inputs_of_a_layer() -> None:
     """What is left is scaled; the residual is not dropped."""
-    layer = GatedConvolution(400, 1, 0.25, fast=False).train()
+    layer = GatedConvolution(400, 1, 0.25).train()
     x = torch.ones(1, 100, 400)
     inputs = layer.dropout(x)
     assert inputs.unique().tolist() == pytest.approx([0, 4 / 3])

@@ -27,7 +27,7 @@ def test_what_is_folded() -> None:
         assert any(f"decoder={wiring}" in own for own in folded)
     for own in folded:
         assert not {"attention.heads=2", "decoder=none"} & set(own)
-    assert not folds("decoder=bahdanau", "decoder.fast=false")
+    assert not folds("decoder=bahdanau", "model.fast=false")
     assert not model("decoder=bahdanau").encode(*sentences([3], 23))[0].folded  # type: ignore[attr-defined]
     for own in IDENTITIES:
         assert folds(*own)

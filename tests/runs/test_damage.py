@@ -102,9 +102,9 @@ def test_a_damaged_run_is_named(
 
 
 def test_a_run_of_an_earlier_format_is_upgraded_step_by_step(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "FORMAT", 3)
-    monkeypatch.setitem(runs.UPGRADES, 1, lambda tree: {**tree, "seed": [tree["seed"]]})
-    monkeypatch.setitem(runs.UPGRADES, 2, lambda tree: {**tree, "seed": [*tree["seed"], 2]})
+    monkeypatch.setattr(runs, "FORMAT", runs.FORMAT + 2)
+    monkeypatch.setitem(runs.UPGRADES, runs.FORMAT - 2, lambda tree: {**tree, "seed": [tree["seed"]]})
+    monkeypatch.setitem(runs.UPGRADES, runs.FORMAT - 1, lambda tree: {**tree, "seed": [*tree["seed"], 2]})
     before = trained.joinpath("config.yaml").read_text(encoding="utf-8")
     assert runs.Run(trained).tree()["seed"] == [1, 2]
     assert trained.joinpath("config.yaml").read_text(encoding="utf-8") == before

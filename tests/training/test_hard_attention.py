@@ -36,7 +36,7 @@ WIRINGS = [
         "decoder.layers=2",
         "decoder.multi_step=true",
         "decoder.input_feeding=false",
-        "decoder.fast=false",
+        "model.fast=false",
     ),
 ]
 ENUMERABLE = [own for own in WIRINGS if not {"attention.heads=2", "decoder.multi_step=true"} & set(own)]

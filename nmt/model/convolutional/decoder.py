@@ -37,11 +37,9 @@ class AttentiveConvolution(GatedConvolution):
     as that of a convolution. Gehring et al. 2017, section 3.3, eq. 1 and 2, and section 3.4.
     """
 
-    def __init__(
-        self, attention: Attention, size: int, query_size: int, kernel_size: int, dropout: float, fast: bool
-    ) -> None:
+    def __init__(self, attention: Attention, size: int, query_size: int, kernel_size: int, dropout: float) -> None:
         """`query_size` is that of g."""
-        super().__init__(size, kernel_size, dropout, fast)
+        super().__init__(size, kernel_size, dropout)
         self.query = NormalLinear(size, query_size)
         self.attention = attention
 
@@ -68,7 +66,6 @@ class ConvolutionalDecoder(LayeredDecoder[ConvolutionState]):
         layers: Layers = 3,
         kernel_size: Positive = 3,
         dropout: Fraction = 0.0,
-        fast: bool = True,
     ) -> None:
         """Settings are those of the encoder; `kernel_size` counts a word and those before it.
 
@@ -84,7 +81,7 @@ class ConvolutionalDecoder(LayeredDecoder[ConvolutionState]):
         stack = nn.ModuleList(
             AttentiveConvolution(
                 parts.attention(embedding_size, embedding_size, context_size=size),
-                *(size, embedding_size, kernel_size, dropout, fast),
+                *(size, embedding_size, kernel_size, dropout),
             )
             for _ in range(layers)
         )

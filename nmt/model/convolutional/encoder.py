@@ -27,7 +27,6 @@ class ConvolutionalEncoder(Encoder):
         layers: Layers = 4,
         kernel_size: Positive = 3,
         dropout: Fraction = 0.0,
-        fast: bool = True,
     ) -> None:
         """Makes the layers.
 
@@ -38,12 +37,11 @@ class ConvolutionalEncoder(Encoder):
             layers: how many.
             kernel_size: how many words a layer's output depends on; of an even number one more to the right.
             dropout: of the inputs of a layer.
-            fast: uses the fast forms of `nmt.kernels`.
         """
         super().__init__()
         self.size = embedding_size
         self.entrance = PositionedEntrance(positions, embedding_size, size, keep=1 - dropout)
-        stack = nn.ModuleList(GatedConvolution(size, kernel_size, dropout, fast) for _ in range(layers))
+        stack = nn.ModuleList(GatedConvolution(size, kernel_size, dropout) for _ in range(layers))
         self.layers = cast("Sequence[GatedConvolution]", stack)
         self.exit = NormalLinear(size, embedding_size)
         self.padding = ((kernel_size - 1) // 2, kernel_size // 2)

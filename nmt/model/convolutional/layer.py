@@ -70,12 +70,12 @@ class GatedConvolution(nn.Module):
     h'_i is the vector of word i before the layer. Sections 3.2 and 3.4.
     """
 
-    def __init__(self, size: int, kernel_size: int, dropout: float, fast: bool) -> None:
+    def __init__(self, size: int, kernel_size: int, dropout: float) -> None:
         """`kernel_size` is k; `dropout` is that of the inputs."""
         super().__init__()
         self.kernel_size = kernel_size
         self.linear = NormalLinear(kernel_size * size, 2 * size, keep=1 - dropout, gain=4.0)
-        self.dropout = Dropout(dropout, fast)
+        self.dropout = Dropout(dropout)
 
     def convolve(self, inputs: Tensor, x: Tensor) -> Tensor:
         """Inputs [N, T + k - 1, D] and the vectors x [N, T, D] of the T words -> [N, T, D]."""

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.attention import AdditiveForm, Attended, Attention, Choices, Memory, Product
-from nmt.kernels import attentive_gru
+from nmt.kernels import attentive_gru, is_fast
 from nmt.kernels.attentive_gru import Inner
 from nmt.kernels.energies import ProjectedMemory, Query
 from nmt.model.contract import DecoderParts, Encoded, head_names
@@ -66,7 +66,6 @@ class AttentiveDecoder(RecurrentDecoder[RecurrentMemory]):
         layers: int,
         first_state: FirstStateKind,
         dropout: float,
-        fast: bool,
         multi_step: bool,
     ) -> None:
         """`fed` and the others are as in `RecurrentDecoder`; `multi_step` is attention in every layer.
@@ -75,7 +74,7 @@ class AttentiveDecoder(RecurrentDecoder[RecurrentMemory]):
             SettingError: there is only one layer.
             UserError: each layer's attention would choose among slots for the readout.
         """
-        super().__init__(parts, fed, size, layers, first_state, dropout, fast)
+        super().__init__(parts, fed, size, layers, first_state, dropout)
         below = range(layers - 1) if multi_step else ()
         self.multi_step = multi_step
         lower = nn.ModuleList(parts.attention(query_size=size, value_size=parts.sizes.value) for _ in below)
@@ -135,7 +134,7 @@ class AttentiveDecoder(RecurrentDecoder[RecurrentMemory]):
     @property
     def has_fast_path(self) -> bool:
         """Whether a fused recurrence computes this attention."""
-        return self.fast and self.attends_plainly
+        return self.attends_plainly and is_fast()
 
     def is_fused(self, memory: RecurrentMemory) -> bool:
         """Whether a fused recurrence computes a whole target with this memory."""
@@ -189,7 +188,7 @@ class AttentiveDecoder(RecurrentDecoder[RecurrentMemory]):
         state = self.first(encoded, tuple(part.flatten(0, 1) for parts in states for part in parts))
         *lower, memory = memories
         # Values that several heads project are no longer what the products multiply.
-        folded = searching and self.fast and self.attention.out is None
+        folded = searching and self.attention.out is None and is_fast()
         if folded:
             shares = [share for share in self.shares(memory.values, products) if share is not None]
             memory = memory._replace(values=torch.cat(shares, -1))

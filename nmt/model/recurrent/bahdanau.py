@@ -35,14 +35,13 @@ class Bahdanau(AttentiveDecoder):
         previous_state: bool = False,
         multi_step: bool = False,
         dropout: Fraction = 0.0,
-        fast: bool = True,
     ) -> None:
         """Settings are those of every wiring with attention, and `previous_state`.
 
         Raises:
             UserError: no word would depend on the one before it.
         """
-        super().__init__(parts, "context", size, layers, first_state, dropout, fast, multi_step)
+        super().__init__(parts, "context", size, layers, first_state, dropout, multi_step)
         sees = self.readout.parts()
         if sees.word is None and (previous_state or sees.state is None):
             cure = "decoder=luong or conditional" if sees.state is None else "decoder.previous_state=false"

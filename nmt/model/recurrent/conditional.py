@@ -32,9 +32,8 @@ class Conditional(AttentiveDecoder):
         first_state: FirstStateKind = "auto",
         multi_step: bool = False,
         dropout: Fraction = 0.0,
-        fast: bool = True,
     ) -> None:
-        super().__init__(parts, "nothing", size, layers, first_state, dropout, fast, multi_step)
+        super().__init__(parts, "nothing", size, layers, first_state, dropout, multi_step)
         self.second = nn.GRU(self.context_size, size, batch_first=True)
 
     def context_weight(self, fed: Tensor) -> Tensor:
@@ -48,7 +47,7 @@ class Conditional(AttentiveDecoder):
         seen = self.attend(between, state, memory, weights, lower)
         assert seen.gates is not None
         _, weight_hh, bias_ih, bias_hh = layer_parameters(self.second)
-        top = gru(seen.gates + bias_ih, between, weight_hh, bias_hh, self.fast)
+        top = gru(seen.gates + bias_ih, between, weight_hh, bias_hh)
         return top, torch.cat([hidden[:, :-1], top.unsqueeze(1)], 1), seen
 
     def forward(

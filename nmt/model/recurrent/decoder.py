@@ -106,13 +106,9 @@ class RecurrentDecoder(Decoder[Asked, RecurrentState]):
         layers: int,
         first_state: FirstStateKind,
         dropout: float,
-        fast: bool,
         sees_context: bool = True,
     ) -> None:
-        """`fed` is "context", "features" (of the readout, from the step before) or "nothing".
-
-        Without `fast`, training goes step by step, search multiplies contexts, and no fast kernel is called.
-        """
+        """`fed` is "context", "features" (of the readout, from the step before) or "nothing"."""
         super().__init__()
         sizes = parts.sizes
         self.make_attention(parts.attention, size, sizes.value)
@@ -128,7 +124,6 @@ class RecurrentDecoder(Decoder[Asked, RecurrentState]):
         # A fresh model's features are about as small as the embeddings they come from, E^-1/2. Without this factor the
         # softmax starts flat and learns several times slower (docs/results.md).
         self.logit_scale = self.features**0.5
-        self.fast = fast
         self.check_parts()
 
     def check_parts(self) -> None:
@@ -195,10 +190,10 @@ class RecurrentDecoder(Decoder[Asked, RecurrentState]):
             weight_ih, weight_hh, bias_ih, bias_hh = layer_parameters(self.rnn, layer)
             if layer:
                 below = states
-                states = linear(dropout(below, self.rnn.dropout, self.training, self.fast), weight_ih, bias_ih)
+                states = linear(dropout(below, self.rnn.dropout, self.training), weight_ih, bias_ih)
                 if more is not None:
                     states = states + more(layer - 1, below)
-            states = gru(states, first, weight_hh, bias_hh, self.fast)
+            states = gru(states, first, weight_hh, bias_hh)
             lasts.append(states if states.ndim == 2 else states[:, -1])
         return states, torch.stack(lasts, 1)
 

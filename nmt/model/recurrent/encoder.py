@@ -23,12 +23,8 @@ class RecurrentEncoder(Encoder):
         cell: Literal["gru", "lstm"] = "gru",
         bidirectional: bool = True,
         dropout: Fraction = 0.0,
-        fast: bool = True,
     ) -> None:
-        """`size` is that of one direction's state; `dropout` acts between layers, not on the values (docs/results.md).
-
-        With `fast`, GRUs on a CPU are computed by `nmt.kernels.gru`, else by torch's own layers.
-        """
+        """`size` is that of one direction's state; `dropout` acts between layers, not on values (docs/results.md)."""
         super().__init__()
         make = nn.GRU if cell == "gru" else nn.LSTM
         self.rnn = make(
@@ -41,9 +37,8 @@ class RecurrentEncoder(Encoder):
         )
         self.layers, self.directions = layers, 2 if bidirectional else 1
         self.size = size * self.directions
-        self.fast = fast
 
     def forward(self, embedded: Tensor, mask: Tensor, lengths: Tensor) -> Encoded:
-        values, hidden = rnn_layers(self.rnn, embedded, mask, lengths, self.fast)
+        values, hidden = rnn_layers(self.rnn, embedded, mask, lengths)
         last = hidden.unflatten(0, (self.layers, self.directions)).permute(2, 0, 1, 3)
         return Encoded(values, mask, last=last.flatten(2))

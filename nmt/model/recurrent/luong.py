@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from nmt.kernels import input_feeding_gru
+from nmt.kernels import input_feeding_gru, is_fast
 from nmt.model.contract import Decoded, DecoderParts
 from nmt.model.recurrent.attentive import AttentiveDecoder, RecurrentMemory
 from nmt.model.recurrent.decoder import RecurrentState, Seen, layer_parameters, linear
@@ -32,10 +32,9 @@ class Luong(AttentiveDecoder):
         input_feeding: bool = True,
         multi_step: bool = False,
         dropout: Fraction = 0.0,
-        fast: bool = True,
     ) -> None:
         fed = "features" if input_feeding else "nothing"
-        super().__init__(parts, fed, size, layers, first_state, dropout, fast, multi_step)
+        super().__init__(parts, fed, size, layers, first_state, dropout, multi_step)
         self.input_feeding = input_feeding
         self.carries_contexts = input_feeding or multi_step
 
@@ -49,13 +48,13 @@ class Luong(AttentiveDecoder):
 
     @property
     def at_once(self) -> bool:
-        return self.fast and not self.input_feeding and not self.attention.coverage
+        return not self.input_feeding and not self.attention.coverage and is_fast()
 
     @property
     def has_fast_path(self) -> bool:
         """All steps at once, or with input feeding the fused recurrence, which knows a tanh readout."""
         return self.at_once or (
-            self.fast and self.input_feeding and self.attends_plainly and isinstance(self.readout, Tanh)
+            self.input_feeding and isinstance(self.readout, Tanh) and self.attends_plainly and is_fast()
         )
 
     def context_weight(self, fed: Tensor) -> None:

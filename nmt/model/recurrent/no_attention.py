@@ -4,6 +4,7 @@ from typing import Literal, NamedTuple
 
 from torch import Tensor
 
+from nmt.kernels import is_fast
 from nmt.model.contract import DecoderParts, Encoded
 from nmt.model.recurrent.decoder import Products, RecurrentDecoder, RecurrentState, Seen, linear
 from nmt.model.recurrent.first_state import FirstStateKind
@@ -42,7 +43,6 @@ class NoAttention(RecurrentDecoder[Summary]):
         first_state: FirstStateKind = "auto",
         summary: Literal["first", "every"] = "every",
         dropout: Fraction = 0.0,
-        fast: bool = True,
     ) -> None:
         """Settings are those of every wiring, and `summary`; no attention is made.
 
@@ -56,7 +56,7 @@ class NoAttention(RecurrentDecoder[Summary]):
                 "decoder.summary=every."
             )
         every = summary == "every"
-        super().__init__(parts, "context", size, layers, first_state, dropout, fast, every)
+        super().__init__(parts, "context", size, layers, first_state, dropout, every)
 
     def check_parts(self) -> None:
         if isinstance(self.readout, FromContext):
@@ -67,7 +67,7 @@ class NoAttention(RecurrentDecoder[Summary]):
 
     @property
     def at_once(self) -> bool:
-        return self.fast
+        return is_fast()
 
     def start(self, encoded: Encoded, *, searching: bool = False) -> tuple[Summary, RecurrentState]:
         products = self.products()

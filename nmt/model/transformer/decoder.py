@@ -49,7 +49,6 @@ class TransformerDecoder(LayeredDecoder[Cache]):
         branches: bool = False,
         norm: Norm = "pre",
         dropout: Fraction = 0.0,
-        fast: bool = True,
     ) -> None:
         """Settings are those of the encoder.
 
@@ -63,7 +62,7 @@ class TransformerDecoder(LayeredDecoder[Cache]):
             DecoderLayer(
                 parts.self_attention(size, size, context_size=size, memorised="past", also=windows),
                 parts.attention(size, parts.sizes.value, context_size=size),
-                *(size, feed_forward_size, branches, norm, dropout, fast),
+                *(size, feed_forward_size, branches, norm, dropout),
             )
             for _ in range(layers)
         )

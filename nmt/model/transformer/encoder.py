@@ -28,7 +28,6 @@ class TransformerEncoder(Encoder):
         branches: bool = False,
         norm: Norm = "pre",
         dropout: Fraction = 0.0,
-        fast: bool = True,
     ) -> None:
         """Makes the layers; with `norm` "pre" a last normalisation follows them.
 
@@ -42,7 +41,6 @@ class TransformerEncoder(Encoder):
             branches: gives each head a part of the feed-forward network (Ahmed, Keskar, Socher 2017).
             norm: where LayerNorm stands, "pre" or "post".
             dropout: of what each sublayer adds.
-            fast: uses the fast forms of `nmt.kernels`.
         """
         super().__init__()
         self.size = size
@@ -51,7 +49,7 @@ class TransformerEncoder(Encoder):
         stack = nn.ModuleList(
             EncoderLayer(
                 self_attention(size, size, context_size=size, memorised="own", also=windows),
-                *(size, feed_forward_size, branches, norm, dropout, fast),
+                *(size, feed_forward_size, branches, norm, dropout),
             )
             for _ in range(layers)
         )

@@ -39,11 +39,11 @@ class Residual(nn.Module):
     Vaswani et al. 2017, section 3.1; Xiong et al. 2020, figure 1.
     """
 
-    def __init__(self, size: int, norm: Norm, dropout: float, fast: bool) -> None:
+    def __init__(self, size: int, norm: Norm, dropout: float) -> None:
         """`dropout` is that of what the sublayer adds."""
         super().__init__()
         self.before_sublayer = norm == "pre"
-        self.norm, self.dropout = nn.LayerNorm(size), Dropout(dropout, fast)
+        self.norm, self.dropout = nn.LayerNorm(size), Dropout(dropout)
 
     def before(self, x: Tensor) -> Tensor:
         """What the sublayer sees of x."""
@@ -80,7 +80,6 @@ class EncoderLayer(nn.Module):
         branches: bool,
         norm: Norm,
         dropout: float,
-        fast: bool,
         last_attention: Attention | None = None,
     ) -> None:
         """`feed_forward_size` None is 4 times the size. With `branches` the last attention has the networks.
@@ -92,7 +91,7 @@ class EncoderLayer(nn.Module):
         """
         super().__init__()
         self.self_attention = self_attention
-        self.around_self = Residual(size, norm, dropout, fast)
+        self.around_self = Residual(size, norm, dropout)
         inner_size = 4 * size if feed_forward_size is None else feed_forward_size
         self.branches = branches
         if branches:
@@ -100,7 +99,7 @@ class EncoderLayer(nn.Module):
             last.branch(functools.partial(Branches, inner_size=inner_size))
         else:
             self.feed_forward = FeedForward(size, inner_size)
-            self.around_feed_forward = Residual(size, norm, dropout, fast)
+            self.around_feed_forward = Residual(size, norm, dropout)
 
     def attend_to_self(
         self, x: Tensor, mask: Tensor, steps: Tensor, past: Memory | None = None, *, looking: bool = False
@@ -140,11 +139,10 @@ class DecoderLayer(EncoderLayer):
         branches: bool,
         norm: Norm,
         dropout: float,
-        fast: bool,
     ) -> None:
-        super().__init__(self_attention, size, feed_forward_size, branches, norm, dropout, fast, attention)
+        super().__init__(self_attention, size, feed_forward_size, branches, norm, dropout, attention)
         self.attention = attention
-        self.around_attention = Residual(size, norm, dropout, fast)
+        self.around_attention = Residual(size, norm, dropout)
 
     def attend_to_source(
         self, x: Tensor, memory: Memory, steps: Tensor, state: AttentionState, weights: bool
