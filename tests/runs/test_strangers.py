@@ -165,18 +165,16 @@ BOMB = "a: &a [0, 0, 0, 0, 0, 0, 0, 0, 0, 0]\n" + "".join(
 @pytest.mark.parametrize(
     ("verb", "name", "content", "part"),
     [
-        ("translate", "run.json", nested(100_000), "run.json is damaged"),
         ("train", "overrides.json", nested(100_000), "overrides.json is damaged"),
         ("train", "history.jsonl", nested(100_000), "history.jsonl is damaged"),
         ("translate", "run.json", f'{{"step": {"9" * 10_000}}}', "run.json is damaged"),
         ("translate", "config.yaml", nested(5_000), "config.yaml is damaged"),
-        ("translate", "config.yaml", nested(60), "config.yaml is damaged"),
         ("translate", "config.yaml", "data: " + "{a: " * 400 + "}" * 400, "config.yaml is damaged"),
         ("translate", "config.yaml", BOMB, "config.yaml is damaged"),
         ("translate", "config.yaml", "a: &a [*a]\n", "config.yaml is damaged"),
         ("translate", "config.yaml", "a: " + "0" * 300_000, "it has more than 262,144 bytes"),
     ],
-    ids=range(10),
+    ids=range(8),
 )
 def test_no_file_takes_long_to_refuse(
     verb: str, name: str, content: str, part: str, here: Path, trained: Path, capfd: Capture

@@ -238,15 +238,6 @@ def test_validations_after_the_last_save_are_made_again(
     assert same(here / "a" / "best.safetensors", here / "whole" / "best.safetensors")
 
 
-def test_other_changes_are_refused_and_listed(here: Path, trained: Path, capfd: Capture) -> None:
-    copied(trained, here)
-    more = ["trainer.steps=400", "encoder.size=32", "tokenizer=char"]
-    message = refusal(capfd, here, "train", "name=numbers", f"checkpoints={here}", "resume=true", *more)
-    assert "encoder.size: 16 -> 32" in message
-    assert "tokenizer.model_type: unigram -> char" in message
-    assert "trainer.steps:" not in message
-
-
 def test_a_text_that_has_changed_is_refused(here: Path, text: Path, capfd: Capture) -> None:
     for name in ("train.de", "train.en"):
         (here / name).write_bytes((text / name).read_bytes())
