@@ -170,8 +170,7 @@ def test_a_larger_budget_goes_on_from_the_end(here: Path, text: Path, trained: P
     assert not same(run / "last.safetensors", trained / "last.safetensors")
 
 
-def test_a_finished_run_says_so(here: Path, trained: Path, capfd: Capture) -> None:
-    run = copied(trained, here)
+def test_a_finished_run_says_so(here: Path, run: Path, capfd: Capture) -> None:
     before = snapshot(here)
     assert call("train", "name=numbers", f"checkpoints={here}", "resume=true") == 0
     out, err = capfd.readouterr()

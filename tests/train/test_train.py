@@ -180,6 +180,7 @@ def test_settings_work_together_with_everything_else(settings: list[str], here: 
     assert (here / "out").read_text(encoding="utf-8").count("\n") == 20
 
 
+@pytest.mark.long
 def test_guided_training_teaches_its_links(text: Path, trained: Path, here: Path, capfd: Capture) -> None:
     """Attention of its own accord goes from word n to word n; here it is told to go the other way, however cut."""
 
