@@ -9,7 +9,7 @@ import pytest
 from filelock import FileLock
 
 from tests import colours
-from tests.small import BOTH, call, words, write_text
+from tests.small import BOTH, call, copied, words, write_text
 
 
 def once(tmp_path_factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
@@ -92,3 +92,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder to stand in."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def run(trained: Path, here: Path) -> Path:
+    """A copy of `trained` in `here`, to be changed."""
+    return copied(trained, here)

@@ -87,16 +87,6 @@ def test_settings_are_those_of_the_command(trained: Path, unattentive: Path) -> 
         translator.translate("eins zwei")
 
 
-def test_prefixes_begin_translations(translator: nmt.RunTranslator) -> None:
-    sentences = ["eins zwei", "rot", "", "und oder"]
-    prefixes = ["three", "", "x", "an"]
-    texts = [translation.text for translation in translator.translate(sentences, prefixes)]
-    assert texts[0].startswith("three")
-    assert texts[1:] == ["red", "", "and or"]
-    with pytest.raises(UserError, match="2 prefixes for 1 sentences"):
-        translator.translate(["eins"], ["a", "b"])
-
-
 def test_the_page_runs_as_it_is_written(here: Path, trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (here / "checkpoints").mkdir()
     (here / "checkpoints" / "demo").symlink_to(trained)

@@ -3,7 +3,6 @@
 import shutil
 import socket
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from huggingface_hub import ModelCard
@@ -60,16 +59,6 @@ def test_nothing_else_leaves_the_run(saved: Path, trained: Path) -> None:
             assert not [place for place in places if place in path.read_bytes()], path
 
 
-def test_a_card_of_languages_that_nobody_named_has_no_codes(trained: Path, tmp_path: Path) -> None:
-    run = Run(shutil.copytree(trained, tmp_path / "run"))
-    run.note(languages=["source", "target"])
-    HubTranslator(run.folder, "device=cpu").save_pretrained(tmp_path / "saved")
-    assert not ModelCard.load(tmp_path / "saved" / "README.md").data.language
-    run.note(languages=["source", "en"])
-    HubTranslator(run.folder, "device=cpu").save_pretrained(tmp_path / "half")
-    assert ModelCard.load(tmp_path / "half" / "README.md").data.language == ["en"]
-
-
 def test_the_scores_of_the_card_are_in_the_form_of_the_hub(saved: Path) -> None:
     """As the library reads them: a result for each metric, with the signature that it was computed with."""
     data = ModelCard.load(saved / "README.md").data
@@ -84,9 +73,7 @@ def test_the_scores_of_the_card_are_in_the_form_of_the_hub(saved: Path) -> None:
     assert data.metrics == ["bleu", "chrf", "ter"]
 
 
-def test_a_licence_is_unknown_until_somebody_chooses_one(
-    saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_licence_is_unknown_until_somebody_chooses_one(saved: Path, tmp_path: Path) -> None:
     def licence(folder: Path) -> object:
         return ModelCard.load(folder / "README.md").data.license
 
@@ -98,24 +85,6 @@ def test_a_licence_is_unknown_until_somebody_chooses_one(
     chosen = HubTranslator.from_pretrained(tmp_path / "again", "device=cpu")
     chosen.save_pretrained(tmp_path / "kept")
     assert licence(tmp_path / "kept") == "cc-by-4.0"
-
-    uploaded = []
-
-    class Api:
-        """The Hub, as far as the library asks it."""
-
-        def __init__(self, **_: object) -> None: ...
-
-        def create_repo(self, repo_id: str, **_: object) -> SimpleNamespace:
-            return SimpleNamespace(repo_id=repo_id)
-
-        def upload_folder(self, folder_path: Path, **_: object) -> str:
-            uploaded.append((sorted(path.name for path in folder_path.iterdir()), licence(folder_path)))
-            return "https://huggingface.co/OWNER/NAME"
-
-    monkeypatch.setattr("huggingface_hub.hub_mixin.HfApi", Api)
-    assert translator.push_to_hub("OWNER/NAME", model_card_kwargs={"license": "mit"}).startswith("https")
-    assert uploaded == [(sorted(path.name for path in saved.iterdir()), "mit")]
 
 
 def test_a_repository_of_the_cache_is_read_through_its_links(saved: Path, tmp_path: Path, trained: Path) -> None:

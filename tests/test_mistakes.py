@@ -123,22 +123,6 @@ def test_a_text_that_cannot_be(change: Callable[[Path], object], parts: list[str
     assert not (here / "runs").exists()
 
 
-def test_a_loss_that_is_no_number_is_said(
-    here: Path, text: Path, capfd: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from nmt.training import learner, loss
-
-    def broken(*arguments: object, **settings: object) -> loss.Loss:
-        found = loss.batch_loss(*arguments, **settings)  # type: ignore[arg-type]
-        return found._replace(total=found.total * float("nan"))
-
-    monkeypatch.setattr(learner, "batch_loss", broken)
-    assert call("train", *words(text, here, "name=a", "trainer.steps=2")) == 1
-    err = capfd.readouterr().err
-    assert "nmt.train: The loss became nan at step 0, and stayed so for 2 updates." in err
-    assert "optimizer.lr" in err
-
-
 # Translating and evaluating
 
 

@@ -95,10 +95,9 @@ def _in_turn(
             speed = rounds[name][-1]["tokens_per_second"]
             say(f"round {number}, training, {name}: {speed:,.0f} target tokens/s")
         for peer in theirs:
-            label, updates = f"round {number}, training, {peer.name}", session.scale.peer_updates
-            their_rounds[peer.name] += attempt(
-                outcomes[peer.name], label, "target tokens/s", lambda peer=peer, updates=updates: peer.train(updates)
-            )
+            outcome, label = outcomes[peer.name], f"round {number}, training, {peer.name}"
+            reached = attempt(outcome, label, "target tokens/s", peer.train, session.scale.peer_updates)
+            their_rounds[peer.name] += reached
     return rounds, answers, their_rounds
 
 

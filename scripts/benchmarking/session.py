@@ -66,7 +66,7 @@ class Session:
         self.data, self.log = folder / "corpus", folder / "said.txt"
         self.data.mkdir()
         self.log.touch()
-        settings = {"devices": [*options.devices], "threads": options.threads, "folder": self.data}
+        settings: Json = {"devices": [*options.devices], "threads": options.threads, "folder": self.data}
         settings |= {"data": options.data, "tokenizer": options.tokenizer, "scale": self.scale}
         facts = crew.once("prepare", settings, self.log)
         self.corpus: Json = facts["corpus"]
@@ -104,12 +104,12 @@ class Session:
             yield f"{number + 1} of {self.rounds}"
 
 
-def attempt(outcome: Json, label: str, unit: str, work: Callable[[], float]) -> list[float]:
+def attempt(outcome: Json, label: str, unit: str, work: Callable[..., float], *arguments: object) -> list[float]:
     """What a peer reached in a round, in a list; nothing if it failed, now or before, which `outcome` then says."""
     if "failed" in outcome:
         return []
     try:
-        reached = work()
+        reached = work(*arguments)
     except PeerError as error:
         outcome["failed"] = str(error)
         say(str(error))

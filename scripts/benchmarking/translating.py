@@ -35,10 +35,8 @@ def measure(session: Session, place: Place, theirs: list[Peer], outcomes: Json) 
                 rounds.setdefault(key, []).append(figures)
                 say(f"round {number}, translating, {key[0]} {key[1]} batch {key[2]}: {speed:,.1f} sentences/s")
             for peer in theirs:
-                label = f"round {number}, translating, {peer.name} beam5"
-                their_rounds[peer.name] += attempt(
-                    outcomes[peer.name], label, "sentences/s", lambda peer=peer: _speed(session, peer, texts)
-                )
+                outcome, label = outcomes[peer.name], f"round {number}, translating, {peer.name} beam5"
+                their_rounds[peer.name] += attempt(outcome, label, "sentences/s", _speed, session, peer, texts)
         scored = {key: case.ask(texts=True) for key, case in cases.items() if key[2] != 1}
     results: Json = {}
     for (name, search, batch), speeds in rounds.items():

@@ -15,9 +15,8 @@ from nmt.runs.run import Run
 from nmt.search import GreedySearch
 from nmt.system.compute import CPU
 from nmt.translation.translator import Translator
-from tests.small import call, copied, pairs, refusal, words, write_lines
+from tests.small import Capture, call, copied, pairs, refusal, words, write_lines
 
-Capture = pytest.CaptureFixture[str]
 Links = list[set[tuple[int, int]]]
 
 WITHOUT_MODEL = (DIAGONAL, ORACLE)

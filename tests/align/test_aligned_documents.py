@@ -12,11 +12,10 @@ import nmt
 from nmt.alignment.word_weights import word_weights
 from nmt.runs.run import Run
 from tests.colours import documents, words
-from tests.small import call, copied, write_lines
+from tests.small import Capture, call, copied, write_lines
 
 pytestmark = pytest.mark.long
 
-Capture = pytest.CaptureFixture[str]
 Row = dict[str, Any]
 
 

@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from nmt.translation.heads import Heads
-from tests.small import call, copied, pairs, words, write_lines
+from tests.small import Capture, call, copied, pairs, words, write_lines
 
 pytestmark = pytest.mark.long
 
-Capture = pytest.CaptureFixture[str]
 
 SIZES = ("encoder=transformer", "decoder=transformer", "encoder.layers=2", "decoder.layers=2", "encoder.size=32")
 HEADS = [f"{layer}.{head}" for layer in (1, 2) for head in (1, 2, 3, 4)]

@@ -4,23 +4,8 @@ import pytest
 
 from nmt.config import configuration
 from nmt.config.help_text import WIDTH, help_text
-from nmt.config.program import main
-from tests.config.test_running import answer
-from tests.small import Capture
 
 VERBS = ("train", "translate", "evaluate", "align", "contrast", "compare", "serve", "export", "check")
-
-
-def test_help_names_choices_and_settings(capfd: Capture) -> None:
-    assert main("train", answer, ["--help"]) == 0
-    out = capfd.readouterr().out
-    for part in ("Train a translator.", "attention/score", "additive* dot scaled_dot", "gru* lstm"):
-        assert part in out
-    assert "  name=null" in out
-    assert "  the run's folder\n" in out
-    assert "data.files=[german.txt,english.txt]" in out
-    assert "search" not in out
-    assert "defaults" not in out
 
 
 @pytest.fixture

@@ -72,24 +72,3 @@ def test_a_resumed_run_keeps_the_choices_of_each_place() -> None:
         assert flattened(merge_for_resume(saved, first, [word])) == flattened(saved)
     with pytest.raises(UserError, match=r"attention/score@encoder\.self_attention\.score: dot -> additive"):
         merge_for_resume(saved, first, ["encoder/score=additive"])
-
-
-@pytest.fixture
-def stacked(tree: Path) -> None:
-    (tree / "encoder" / "stacked.yaml").write_text(
-        "defaults:\n  - /encoder@first: gru\n  - /encoder@then: transformer\n  - _self_\n_target_: s\nsize: 8\n"
-    )
-
-
-@pytest.mark.usefixtures("stacked")
-@pytest.mark.parametrize("first", ["encoder/first", "encoder@encoder.first"])
-def test_a_choice_within_a_choice_that_is_made_on_the_same_line_is_placed(first: str) -> None:
-    inner = "attention/score@encoder.first.self_attention.score"
-    for key in (inner, "encoder/first/score", "encoder/first/self_attention/score"):
-        for line in ([f"{first}=transformer", f"{key}=dot"], [f"{key}=dot", f"{first}=transformer"]):
-            choices = train("encoder=stacked", *line).choices
-            assert choices[inner] == "dot"
-            assert choices["attention/score@encoder.then.self_attention.score"] == "additive"
-    assert "encoder/score=dot has several meanings" in refusal(
-        "encoder=stacked", f"{first}=transformer", "encoder/score=dot"
-    )

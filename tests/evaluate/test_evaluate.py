@@ -12,9 +12,7 @@ import pytest
 from nmt.data.dataset import Split
 from nmt.runs.run import Run
 from nmt.runs.versions import code_revision
-from tests.small import call, copied, pairs, snapshot, weights, words, write_lines
-
-Capture = pytest.CaptureFixture[str]
+from tests.small import Capture, call, copied, pairs, snapshot, weights, words, write_lines
 
 
 def scores(folder: Path) -> dict[str, object]:

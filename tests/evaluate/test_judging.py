@@ -12,9 +12,7 @@ from nmt.build.open import TranslatorRequest
 from nmt.build.requests import SearchRequest
 from nmt.runs.run import Run
 from nmt.system.compute import CPU, Compute
-from tests.small import call, pairs, words, write_lines
-
-Capture = pytest.CaptureFixture[str]
+from tests.small import Capture, call, pairs, words, write_lines
 
 
 def files_of(here: Path, rows: list[tuple[str, str]]) -> tuple[Path, Path]:

@@ -69,9 +69,8 @@ def test_a_file_is_whole_before_and_after_it_is_replaced(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("name", ["config.yaml", "overrides.json", "run.json", "history.jsonl"])
-def test_what_people_edit_is_said_to_have_changed(name: str, here: Path, trained: Path, capfd: Capture) -> None:
+def test_what_people_edit_is_said_to_have_changed(name: str, here: Path, run: Path, capfd: Capture) -> None:
     """Nothing refuses it."""
-    run = copied(trained, here)
     assert damage(run / name) == ""
     text = (run / name).read_text(encoding="utf-8")
     (run / name).write_text(text.replace(": ", ":  ", 1).replace(",", " ,", 1), encoding="utf-8")
@@ -91,9 +90,8 @@ def test_checksums_can_be_damaged_too(text: str, tmp_path: Path) -> None:
         damage(tmp_path / "file")
 
 
-def test_a_name_in_the_checksums_that_is_no_file_is_told(here: Path, trained: Path, capfd: Capture) -> None:
+def test_a_name_in_the_checksums_that_is_no_file_is_told(run: Path, capfd: Capture) -> None:
     """As after a flipped bit in it, which leaves the file itself without a checksum."""
-    run = copied(trained, here)
     text = (run / "checksums.json").read_text()
     (run / "checksums.json").write_text(text.replace('"best.', '"bext.'))
     capfd.readouterr()
@@ -103,9 +101,8 @@ def test_a_name_in_the_checksums_that_is_no_file_is_told(here: Path, trained: Pa
 
 @pytest.mark.parametrize("name", ["best.safetensors", "tokenizer/tokenizer.model", "lexicon.safetensors"])
 def test_a_flipped_bit_is_noticed_before_anything_is_translated(
-    name: str, here: Path, trained: Path, capfd: Capture
+    name: str, here: Path, run: Path, capfd: Capture
 ) -> None:
-    run = copied(trained, here)
     write_lines(here / "in.txt", ["eins"])
     size = (run / name).stat().st_size
     generator = random.Random(name)
@@ -117,8 +114,7 @@ def test_a_flipped_bit_is_noticed_before_anything_is_translated(
     assert call("translate", f"run={run}", f"input={here / 'in.txt'}", "shortlist=5") == 0
 
 
-def test_check_says_what_is_whole(here: Path, trained: Path, capfd: Capture) -> None:
-    run = copied(trained, here)
+def test_check_says_what_is_whole(run: Path, capfd: Capture) -> None:
     capfd.readouterr()
     assert call("check", f"run={run}") == 0
     assert f"{run} is whole." in capfd.readouterr().out
@@ -132,8 +128,7 @@ def test_check_says_what_is_whole(here: Path, trained: Path, capfd: Capture) -> 
     assert "is not whole: best.safetensors, last.safetensors. Restore" in capfd.readouterr().out
 
 
-def test_a_run_without_its_checksums_says_so_and_works(here: Path, trained: Path, capfd: Capture) -> None:
-    run = copied(trained, here)
+def test_a_run_without_its_checksums_says_so_and_works(here: Path, run: Path, capfd: Capture) -> None:
     (run / "checksums.json").unlink()
     write_lines(here / "in.txt", ["eins"])
     assert call("translate", f"run={run}", f"input={here / 'in.txt'}") == 0
@@ -156,9 +151,8 @@ LOSSES: dict[str, Callable[[Path], object]] = {
     [("emptied", False), ("shortened", True), ("without its first", False), ("missing", True)],
 )
 def test_a_history_that_lost_validations_is_named_and_restored(
-    loss: str, with_checksums: bool, here: Path, trained: Path, capfd: Capture
+    loss: str, with_checksums: bool, run: Path, capfd: Capture
 ) -> None:
-    run = copied(trained, here)
     before = Run(run).history()
     if not with_checksums:
         (run / "checksums.json").unlink()
@@ -179,7 +173,7 @@ def test_weights_of_another_run_are_refused(here: Path, text: Path, capfd: Captu
     for name, more in (("a", []), ("b", ["seed=2"]), ("c", ["attention/window=local_m", "trainer.save_minutes=0"])):
         assert call("train", *line, *more, f"name={name}") == 0
     write_lines(here / "in.txt", ["eins"])
-    for other, key in (("b", "seed"), ("c", "attention/window")):
+    for other, key in (("b", "seed"), ("c", "attention.window.radius, attention/window")):
         run = copied(here / "a", here / other)
         for name in ("best.safetensors", "last.safetensors", "trainer.pt", "checksums.json"):
             shutil.copyfile(here / other / name, run / name)
@@ -192,11 +186,8 @@ def test_weights_of_another_run_are_refused(here: Path, text: Path, capfd: Captu
 
 
 @pytest.mark.parametrize("with_checksums", [True, False])
-def test_a_damaged_state_falls_back_to_the_one_before(
-    with_checksums: bool, here: Path, trained: Path, capfd: Capture
-) -> None:
+def test_a_damaged_state_falls_back_to_the_one_before(with_checksums: bool, run: Path, capfd: Capture) -> None:
     """Without checksums, those of the archive show most bits."""
-    run = copied(trained, here)
     if not with_checksums:
         (run / "checksums.json").unlink()
     flipped(run / "trainer.pt", 8 * ((run / "trainer.pt").stat().st_size // 2))
@@ -209,19 +200,15 @@ def test_a_damaged_state_falls_back_to_the_one_before(
     assert not with_checksums or call("check", f"run={run}") == 0
 
 
-def test_two_damaged_states_end_the_training(here: Path, trained: Path, capfd: Capture) -> None:
-    run = copied(trained, here)
+def test_two_damaged_states_end_the_training(here: Path, run: Path, capfd: Capture) -> None:
     for name in ("trainer.pt", "trainer-before.pt"):
         flipped(run / name, 40_000)
     assert "is damaged, so the run cannot be resumed" in refusal(capfd, here, "train", *resumed(run, 203))
 
 
 @pytest.mark.parametrize(("damaged", "steps"), [("missing", 200), ("empty", 203), ("flipped", 200), ("header", 203)])
-def test_lost_best_weights_are_noticed_and_written_again(
-    damaged: str, steps: int, here: Path, trained: Path, capfd: Capture
-) -> None:
+def test_lost_best_weights_are_noticed_and_written_again(damaged: str, steps: int, run: Path, capfd: Capture) -> None:
     """Also those of a run that has used its budget."""
-    run = copied(trained, here)
     best = run / "best.safetensors"
     match damaged:
         case "missing":

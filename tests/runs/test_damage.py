@@ -11,7 +11,7 @@ import torch
 from omegaconf import DictConfig, OmegaConf
 
 from nmt.runs import run as runs
-from tests.small import Capture, copied, refusal, write_lines
+from tests.small import Capture, refusal, write_lines
 
 # Damaged runs
 
@@ -88,9 +88,8 @@ def without(key: str) -> Callable[[Path], None]:
     ],
 )
 def test_a_damaged_run_is_named(
-    name: str, damage: Callable[[Path], object], parts: list[str], here: Path, trained: Path, capfd: Capture
+    name: str, damage: Callable[[Path], object], parts: list[str], here: Path, run: Path, capfd: Capture
 ) -> None:
-    run = copied(trained, here)
     (run / "checksums.json").unlink()
     damage(run / name)
     write_lines(here / "in.txt", ["eins"])
@@ -149,9 +148,8 @@ def scrambled(path: Path) -> None:
     ],
 )
 def test_other_damage_is_named_and_changes_nothing(
-    verb: str, name: str, damage: Callable[[Path], object], part: str, here: Path, trained: Path, capfd: Capture
+    verb: str, name: str, damage: Callable[[Path], object], part: str, here: Path, run: Path, capfd: Capture
 ) -> None:
-    run = copied(trained, here)
     for other in ("checksums.json", "trainer-before.pt"):
         (run / other).unlink()
     damage(run / name)

@@ -62,16 +62,14 @@ def linked(path: Path) -> None:
         ("translate", "tokenizer/tokenizer.model"),
     ],
 )
-def test_no_link_is_followed(verb: str, name: str, here: Path, trained: Path, capfd: Capture) -> None:
-    run = copied(trained, here)
+def test_no_link_is_followed(verb: str, name: str, here: Path, run: Path, capfd: Capture) -> None:
     line = asked(verb, run)
     linked(run / name)
     message = refusal(capfd, here, verb, *line)
     assert f"{run / name} is a symbolic link, which a run never has" in message
 
 
-def test_a_pipe_in_a_run_keeps_nobody_waiting(here: Path, trained: Path, capfd: Capture) -> None:
-    run = copied(trained, here)
+def test_a_pipe_in_a_run_keeps_nobody_waiting(here: Path, run: Path, capfd: Capture) -> None:
     line = asked("translate", run)
     (run / "run.json").unlink()
     os.mkfifo(run / "run.json")
@@ -84,9 +82,8 @@ def test_a_link_to_a_whole_run_is_the_users_own(here: Path, trained: Path) -> No
     assert (here / "out.txt").exists()
 
 
-def test_nothing_is_recorded_through_links(here: Path, trained: Path) -> None:
+def test_nothing_is_recorded_through_links(here: Path, run: Path) -> None:
     """`nmt.compare records=` copies files of runs."""
-    run = copied(trained, here)
     (run / "evaluation" / "test").mkdir(parents=True, exist_ok=True)
     (run / "evaluation" / "test" / "scores.json").write_text("{}")
     write_lines(here / "secret", ["nobody's business"])
@@ -107,8 +104,7 @@ def test_nothing_is_recorded_into_links(here: Path, trained: Path) -> None:
 
 
 @pytest.mark.parametrize("split", ["../../OUTSIDE", "/tmp/OUTSIDE", "..", ".", "", "a//b", "a/../../b", "x\0y"])
-def test_names_stay_in_the_run(split: str, here: Path, trained: Path) -> None:
-    run = copied(trained, here)
+def test_names_stay_in_the_run(split: str, here: Path, run: Path) -> None:
     (here / "OUTSIDE").mkdir()
     (here / "OUTSIDE" / "scores.json").write_text("{}")
     with pytest.raises(UserError, match=r"leaves this folder\. Do not use this run"):
@@ -136,11 +132,10 @@ def with_hub(run: Path, path: Path | str) -> None:
     configured(run, change)
 
 
-def test_a_split_cannot_be_called_like_a_place_outside(here: Path, trained: Path, capfd: Capture) -> None:
+def test_a_split_cannot_be_called_like_a_place_outside(here: Path, run: Path, capfd: Capture) -> None:
     """The results of a split go into a folder of its name."""
     import datasets  # type: ignore[import-untyped]
 
-    run = copied(trained, here)
     table = datasets.Dataset.from_dict({"de": ["eins", "zwei"], "en": ["one", "two"]})
     saved = run / "a" / "b" / "saved"
     datasets.DatasetDict(dict.fromkeys(("train", "validation", "test"), table)).save_to_disk(str(saved))
@@ -165,23 +160,20 @@ BOMB = "a: &a [0, 0, 0, 0, 0, 0, 0, 0, 0, 0]\n" + "".join(
 @pytest.mark.parametrize(
     ("verb", "name", "content", "part"),
     [
-        ("translate", "run.json", nested(100_000), "run.json is damaged"),
         ("train", "overrides.json", nested(100_000), "overrides.json is damaged"),
         ("train", "history.jsonl", nested(100_000), "history.jsonl is damaged"),
         ("translate", "run.json", f'{{"step": {"9" * 10_000}}}', "run.json is damaged"),
         ("translate", "config.yaml", nested(5_000), "config.yaml is damaged"),
-        ("translate", "config.yaml", nested(60), "config.yaml is damaged"),
         ("translate", "config.yaml", "data: " + "{a: " * 400 + "}" * 400, "config.yaml is damaged"),
         ("translate", "config.yaml", BOMB, "config.yaml is damaged"),
         ("translate", "config.yaml", "a: &a [*a]\n", "config.yaml is damaged"),
         ("translate", "config.yaml", "a: " + "0" * 300_000, "it has more than 262,144 bytes"),
     ],
-    ids=range(10),
+    ids=range(8),
 )
 def test_no_file_takes_long_to_refuse(
-    verb: str, name: str, content: str, part: str, here: Path, trained: Path, capfd: Capture
+    verb: str, name: str, content: str, part: str, here: Path, run: Path, capfd: Capture
 ) -> None:
-    run = copied(trained, here)
     line = asked(verb, run)
     (run / name).write_text(content)
     assert part in refusal(capfd, here, verb, *line)
@@ -237,23 +229,20 @@ NOT_USED = "made or changed elsewhere, so its data settings are not used: data="
     ],
 )
 def test_a_run_reaches_no_network(
-    verb: str, part: str, here: Path, trained: Path, connections: list[object], capfd: Capture
+    verb: str, part: str, here: Path, run: Path, connections: list[object], capfd: Capture
 ) -> None:
-    run = copied(trained, here)
     with_hub(run, "attacker/x")
     assert part in refusal(capfd, here, verb, *asked(verb, run))
     assert connections == []
 
 
-def test_who_says_so_reaches_the_network(here: Path, trained: Path, connections: list[object], capfd: Capture) -> None:
-    run = copied(trained, here)
+def test_who_says_so_reaches_the_network(here: Path, run: Path, connections: list[object], capfd: Capture) -> None:
     with_hub(run, "attacker/x")
     refusal(capfd, here, "evaluate", f"run={run}", "data=run")
     assert connections
 
 
-def test_a_run_copies_no_file_from_elsewhere(here: Path, trained: Path, capfd: Capture) -> None:
-    run = copied(trained, here)
+def test_a_run_copies_no_file_from_elsewhere(here: Path, run: Path, capfd: Capture) -> None:
     for language in ("de", "en"):
         write_lines(here / f"secret.{language}", ["nobody's business"])
     configured(run, lambda config: config.data.update({"test": [str(here / "secret")]}))
@@ -277,9 +266,8 @@ def test_a_run_of_another_user_is_a_strangers(here: Path, trained: Path, monkeyp
     assert not Run(trained).is_own()
 
 
-def test_a_strangers_run_is_resumed_by_repeating_its_data(here: Path, trained: Path, capfd: Capture) -> None:
+def test_a_strangers_run_is_resumed_by_repeating_its_data(here: Path, run: Path, capfd: Capture) -> None:
     """With the user's folder for tokenised text; from then on it is the user's own."""
-    run = copied(trained, here)
     (here / "outside").mkdir()
     configured(run, lambda config: config.update({"cache": str(here / "outside")}))
     line = [*asked("train", run)[:3], "trainer.steps=202", "device=cpu", "threads=1"]
@@ -296,16 +284,14 @@ def test_a_strangers_run_is_resumed_by_repeating_its_data(here: Path, trained: P
 @pytest.mark.parametrize(
     "word", ["data.train=${oc.env:SECRET}", "+hydra.searchpath=[file:///attacker]", "seed=${a.${oc.env:SECRET}}"]
 )
-def test_a_recorded_word_reads_nothing(word: str, here: Path, trained: Path, capfd: Capture) -> None:
-    run = copied(trained, here)
+def test_a_recorded_word_reads_nothing(word: str, here: Path, run: Path, capfd: Capture) -> None:
     words = json.loads((run / "overrides.json").read_text())
     (run / "overrides.json").write_text(json.dumps([*words, word]))
     message = refusal(capfd, here, "train", *asked("train", run))
     assert f"overrides.json has {word!r}, which reads the environment" in message
 
 
-def test_built_in_data_are_anybodys_but_not_of_any_size(here: Path, trained: Path, capfd: Capture) -> None:
-    run = copied(trained, here)
+def test_built_in_data_are_anybodys_but_not_of_any_size(here: Path, run: Path, capfd: Capture) -> None:
 
     def change(config: Any) -> None:
         config.choices["data"] = "builtin"

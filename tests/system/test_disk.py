@@ -224,9 +224,8 @@ def test_a_full_disk_makes_no_run(tiny: Path, here: Path, text: Path, capfd: Cap
 
 
 def test_a_disk_that_fails_while_writing_leaves_the_old_files(
-    here: Path, trained: Path, capfd: Capture, monkeypatch: pytest.MonkeyPatch
+    here: Path, run: Path, capfd: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = copied(trained, here)
     before = snapshot(run)
     monkeypatch.setattr(os, "fsync", failing_with(errno.ENOSPC))
     assert call("train", "name=numbers", f"checkpoints={here}", "resume=true", "trainer.steps=201") == 1

@@ -38,8 +38,7 @@ def test_an_argument_commands_no_terminal(
     assert said.out == ""
 
 
-def test_a_value_of_a_configuration_commands_no_terminal(here: Path, trained: Path, capfd: Capture) -> None:
-    run = copied(trained, here)
+def test_a_value_of_a_configuration_commands_no_terminal(here: Path, run: Path, capfd: Capture) -> None:
     text = (run / "config.yaml").read_text()
     assert "\n  size: 16\n" in text
     value = '"\\e[2J\\e]0;owned\\a\\x9d0;owned\\u202egpj"'
@@ -48,8 +47,7 @@ def test_a_value_of_a_configuration_commands_no_terminal(here: Path, trained: Pa
     assert not FORBIDDEN & set(capfd.readouterr().err)
 
 
-def test_a_name_of_a_run_commands_no_terminal(here: Path, trained: Path, capfd: Capture) -> None:
-    run = copied(trained, here)
+def test_a_name_of_a_run_commands_no_terminal(here: Path, run: Path, capfd: Capture) -> None:
     run = run.rename(here / f"run{ATTACK}")
     assert call("check", f"run={run}") == 0
     assert harmless(capfd.readouterr().out)

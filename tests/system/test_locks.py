@@ -13,12 +13,9 @@ import pytest
 from nmt.runs.run import Run, free_name, runs_in
 from nmt.system.errors import UserError
 from nmt.system.locks import EVALUATION, LockedError, is_locked, lock_file, locked
-from tests.small import call, copied, opened_for_writing, snapshot, start, words, write_lines
+from tests.small import Capture, call, copied, opened_for_writing, snapshot, start, words, write_lines
 
 pytestmark = pytest.mark.long
-
-
-Capture = pytest.CaptureFixture[str]
 
 
 def test_a_run_in_training_is_refused_until_its_process_ends(here: Path, text: Path, capfd: Capture) -> None:

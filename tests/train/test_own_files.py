@@ -12,11 +12,10 @@ from nmt.config.quotes import quote
 from nmt.data.sources import UserFiles
 from nmt.runs.run import Run
 from nmt.train.recipe import check_model, fit_to_text
-from tests.small import call, pairs, write_lines
+from tests.small import Capture, call, pairs, write_lines
 
 pytestmark = pytest.mark.long
 
-Capture = pytest.CaptureFixture[str]
 
 ROWS = pairs(120)
 #: What keeps the test short; sizes and vocabulary are left to the tool.
@@ -114,18 +113,6 @@ def test_every_choice_can_be_overridden(here: Path, capfd: Capture) -> None:
     assert "has no test split" in capfd.readouterr().err
     assert call("train", "name=mine", "resume=true", "encoder.size=64") == 1
     assert "encoder.size: 20 -> 64" in capfd.readouterr().err
-
-
-def test_the_same_pairs_are_held_out_when_it_goes_on(here: Path) -> None:
-    line = [f"data.files={one(here)}", *SHORT, "name=mine"]
-    assert call("train", *line) == 0
-    run = Run(here / "checkpoints" / "mine")
-    assert call("evaluate", f"run={run.folder}", "pictures=0", "extra_length=2", "output=a") == 0
-    assert call("train", "name=mine", "resume=true", "trainer.steps=4", "seed=1") == 0
-    assert call("evaluate", f"run={run.folder}", "pictures=0", "extra_length=2", "output=b") == 0
-    references = [(here / name / "test" / "reference.txt").read_text(encoding="utf-8") for name in ("a", "b")]
-    assert references[0] == references[1]
-    assert references[0].count("\n") == 12
 
 
 def test_evaluating_on_files_that_have_changed_since_is_refused(here: Path, capfd: Capture) -> None:

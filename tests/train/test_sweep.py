@@ -20,12 +20,9 @@ from nmt.system.errors import UserError
 from nmt.system.locks import SWEEP, locked
 from nmt.train.sweep import _names
 from nmt.train.workers import Failure, Launcher, Planned
-from tests.small import call, snapshot, words
+from tests.small import Capture, call, snapshot, words
 
 pytestmark = pytest.mark.long
-
-
-Capture = pytest.CaptureFixture[str]
 
 
 @pytest.fixture(autouse=True)
@@ -210,22 +207,26 @@ class Gone(io.StringIO):
 
 def test_runs_are_saved_when_nobody_listens(text: Path, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`2>&1 | tee` dies of the same Ctrl-C."""
-    log = here / "s" / "seed-1.log"
-    watcher = threading.Thread(target=stop_when_it_trains, args=[log])
-    watcher.start()
     monkeypatch.setattr(sys, "stderr", Gone())
-    assert sweep(text, here, "seed=1,2", "trainer.steps=1000000", "trainer.validate_every=1", "jobs=1") == 143
-    watcher.join()
+    stopped_sweep(text, here)
     assert Run(here / "s" / "seed-1").facts()["status"] == "interrupted"
 
 
-def stop_when_it_trains(log: Path) -> None:
-    """Sends this process SIGTERM once a training has validated."""
-    for _ in range(9000):
-        if log.exists() and b"valid ppl" in log.read_bytes():
-            break
-        time.sleep(0.1)
-    os.kill(os.getpid(), signal.SIGTERM)
+def stopped_sweep(text: Path, here: Path) -> None:
+    """Sends this process SIGTERM once the first training of a sweep has validated."""
+    log = here / "s" / "seed-1.log"
+
+    def stop_when_it_trains() -> None:
+        for _ in range(9000):
+            if log.exists() and b"valid ppl" in log.read_bytes():
+                break
+            time.sleep(0.1)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    watcher = threading.Thread(target=stop_when_it_trains)
+    watcher.start()
+    assert sweep(text, here, "seed=1,2", "trainer.steps=1000000", "trainer.validate_every=1", "jobs=1") == 143
+    watcher.join()
 
 
 def test_one_process_runs_a_sweep(text: Path, here: Path, capfd: Capture) -> None:
@@ -239,12 +240,7 @@ def test_one_process_runs_a_sweep(text: Path, here: Path, capfd: Capture) -> Non
 
 
 def test_a_signal_stops_every_run_with_its_state_saved(text: Path, here: Path, capfd: Capture) -> None:
-    log = here / "s" / "seed-1.log"
-    line = ["seed=1,2", "trainer.steps=1000000", "trainer.validate_every=1", "jobs=1"]
-    watcher = threading.Thread(target=stop_when_it_trains, args=[log])
-    watcher.start()
-    assert sweep(text, here, *line) == 143
-    watcher.join()
+    stopped_sweep(text, here)
     err = capfd.readouterr().err
     assert "SIGTERM: the runs save their state and stop." in err
     assert "2 runs in" in err
@@ -258,4 +254,4 @@ def test_a_signal_stops_every_run_with_its_state_saved(text: Path, here: Path, c
     with locked(run.folder):
         launcher = Launcher(here / "s", [Planned("seed-1", [])], 1)
         assert launcher.run() == 0
-        assert launcher.failures == [Failure("seed-1", "another process is training it", log)]
+        assert launcher.failures == [Failure("seed-1", "another process is training it", here / "s" / "seed-1.log")]

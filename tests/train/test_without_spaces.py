@@ -7,11 +7,10 @@ import pytest
 
 from nmt.runs.run import Run
 from tests.data.generated import generated
-from tests.small import call, write_lines
+from tests.small import Capture, call, write_lines
 
 pytestmark = pytest.mark.long
 
-Capture = pytest.CaptureFixture[str]
 
 SHORT = ["trainer.epochs=null", "trainer.steps=2", "trainer.tensorboard=false", "threads=1", "device=cpu"]
 CODES = {"zh_Hans": "cmn", "ja": "jpn", "th": "tha"}
@@ -70,15 +69,3 @@ def test_unnamed_text_is_scored_by_its_script_and_evaluate_can_be_told(here: Pat
     assert "tok:zh|" in record["bleu"]["signature"]  # type: ignore[index]
     assert call("evaluate", *line, "languages=[en]") == 1
     assert "languages=" in capfd.readouterr().err
-
-
-def test_the_command_line_decides_on_vocabularies(here: Path, capfd: Capture) -> None:
-    path = tatoeba(here, "zh_Hans")
-    for name, word in (("joint", "tokenizer.joint=true"), ("tied", "model.tie_embeddings=all")):
-        assert call("train", f"data.files={path.name}", f"name={name}", word, *SHORT) == 0
-        config = Run(here / "checkpoints" / name).config()
-        assert (config.tokenizer.joint, config.model.tie_embeddings) == (True, "all")
-    assert call("train", f"data.files={path.name}", "name=free", "model.tie_embeddings=none", *SHORT) == 0
-    config = Run(here / "checkpoints" / "free").config()
-    assert (config.tokenizer.joint, config.model.tie_embeddings) == (False, "none")
-    assert "separate vocabularies (tokenizer.joint=false):" in capfd.readouterr().err

@@ -12,11 +12,10 @@ from typing import Any
 import pytest
 
 from nmt.translate.lines import LineProgress
-from tests.small import call, environment, opened_for_writing, pairs, refusal, write_lines
+from tests.small import Capture, call, environment, opened_for_writing, pairs, refusal, write_lines
 
 pytestmark = pytest.mark.long
 
-Capture = pytest.CaptureFixture[str]
 
 SENTENCES = [sentence for sentence, _ in pairs(23, seed=9)]
 SMALL_CHUNKS = """

@@ -15,12 +15,11 @@ import pytest
 
 from nmt.system.processes import ALONE
 from tests.data.test_streams import pipe_of
-from tests.small import SMALL, call, pairs, refusal, write_lines
+from tests.small import SMALL, Capture, call, pairs, refusal, write_lines
 from tests.translate.test_partial import SENTENCES
 
 pytestmark = pytest.mark.long
 
-Capture = pytest.CaptureFixture[str]
 ROWS = pairs(120, seed=5)
 TEXT = "".join(f"{source}\t{target}\n" for source, target in ROWS).encode()
 TINY = ["data=files", "data.valid_pairs=20", "data.test_pairs=20", "trainer.steps=2", *SMALL]

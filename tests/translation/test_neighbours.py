@@ -18,7 +18,6 @@ from tests.small import pairs
 
 #: A text and its score.
 Hypothesis = tuple[str, float]
-Capture = pytest.CaptureFixture[str]
 #: What the model has learnt: no hypothesis is near another one, so that coarse products exchange none.
 KNOWN = [sentence for sentence, _ in pairs(40)]
 PRECISIONS = ["float32", "bf16", *(["int8"] if has_int8() else [])]
