@@ -139,7 +139,10 @@ class HubTranslator(RunTranslator, ModelHubMixin, library_name="nmt", pipeline_t
         mechanism = ", ".join(f"{choices[key]} {what}" for key, what in _MECHANISM if choices.get(key))
         parameters = sum(parameter.numel() for parameter in self._translator.models[0].parameters())
         return ModelCard(
-            CARD.format(
+            Path(__file__)
+            .with_name("hub_card.md")
+            .read_text(encoding="utf-8")
+            .format(
                 metadata=data.to_yaml(),
                 name=markdown(name),
                 languages=f"from `{source}` to `{target}`" if len(codes) == 2 else "between languages not named",
@@ -212,40 +215,3 @@ _MECHANISM = (
     ("attention/normaliser", "normaliser"),
     ("attention/read", "read"),
 )
-CARD = """---
-{metadata}
----
-
-# {name}
-
-A translator {languages}: {mechanism}; {parameters:,} parameters, {pieces:,} pieces.
-
-## Use
-
-It needs the program nmt {version}, installed from its source: `pip install -e .` in the folder of the source. The
-package of that name on the public index is another program.
-
-    from nmt.hub import HubTranslator
-
-    translator = HubTranslator.from_pretrained("OWNER/NAME")
-    translation = translator.translate(["..."])[0]
-    print(translation.text, translation.links())
-    translation.heatmap()
-
-The folder is a run for the commands as well: `python -m nmt.translate run=FOLDER`, `python -m nmt.serve run=FOLDER`.
-
-## Scores
-
-{scores}
-
-## Training
-
-{pairs:,} pairs of `{data}`, {epochs:.1f} epochs, {steps:,} updates, {minutes:.0f} minutes on {device}.
-{versions}.
-
-## Limits
-
-The model knows the kind of text that it was trained on. It can leave out what the source says and add what it does not.
-Attention weights show where it looked, not why it chose a word. The licence of the training text may restrict the use
-of the model.
-"""

@@ -108,11 +108,11 @@ def _fit(own: str, asked: str, alone: bool) -> int:
 def _model_for(pool: ModelPool, source: str, target: str) -> Served:
     """The model that translates from one language to another; ProblemError 400 if there is none."""
     alone = len(pool.models) == 1
-    fits = []
-    for model in pool.models.values():
-        fit = [_fit(own, asked, alone) for own, asked in zip(_codes(model), (source, target), strict=True)]
-        if all(fit):
-            fits.append((sum(fit), model))
+    fits = [
+        (sum(fit), model)
+        for model in pool.models.values()
+        if all(fit := [_fit(own, asked, alone) for own, asked in zip(_codes(model), (source, target), strict=True)])
+    ]
     known = ", ".join(f"{ours} to {theirs}" for ours, theirs in map(_codes, pool.models.values()))
     if not fits:
         detail = "source, target: no model translates between these languages."

@@ -205,9 +205,9 @@ class ModelPool:
         if nbest > size and {"nbest", "beam_size"} <= given.keys():
             cure = f"Give search.beam_size={nbest}."
             raise invalid("search.nbest", f"must be at most beam_size={size}.", cure=cure)
-        return settings._replace(
-            **{"nbest": min(nbest, size)} if "beam_size" in given else {"beam_size": max(nbest, size)}
-        )
+        if "beam_size" in given:
+            return settings._replace(nbest=min(nbest, size))
+        return settings._replace(beam_size=max(nbest, size))
 
     def _pieces(
         self, model: Served, field: str, texts: Sequence[str], most: int | None = None, *, target: bool = False

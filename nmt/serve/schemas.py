@@ -20,8 +20,10 @@ Positive = Annotated[StrictInt, Field(ge=1)]
 Penalty = Annotated[float, Field(ge=0, le=100)]
 
 
-class Checked(BaseModel):
-    """What all bodies share: few fields."""
+class Body(BaseModel):
+    """What all bodies share: few fields, and none that is unknown."""
+
+    model_config = ConfigDict(extra="forbid")
 
     @model_validator(mode="before")
     @classmethod
@@ -29,12 +31,6 @@ class Checked(BaseModel):
         if isinstance(data, dict) and len(data) > MOST_FIELDS:
             raise ProblemError(422, f"{len(data):,} fields.", limit=MOST_FIELDS, cure="GET /docs lists the fields.")
         return data
-
-
-class Body(Checked):
-    """What the bodies of this interface share: unknown fields are refused."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 class SearchBody(Body):
@@ -123,8 +119,10 @@ class ExplainBody(ModelBody):
     methods: Annotated[list[Method], Field(fail_fast=True, min_length=1, max_length=100)] = list(METHODS)
 
 
-class LibreBody(Checked):
+class LibreBody(Body):
     """A request of LibreTranslate's clients; they may send fields that have no meaning here, and empty ones."""
+
+    model_config = ConfigDict(extra="ignore")
 
     q: Text | Texts
     source: Text = "auto"

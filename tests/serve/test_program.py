@@ -6,7 +6,6 @@ import socket
 import threading
 import urllib.request
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -82,35 +81,6 @@ def test_a_public_client_of_libretranslate_works_unchanged(address: str) -> None
 def asked_get(address: str, path: str) -> Any:
     with urllib.request.urlopen(f"{address}{path}", timeout=TIMEOUT) as answer:
         return json.load(answer)
-
-
-def test_many_clients_get_their_own_answers_and_share_batches(address: str) -> None:
-    sizes = []
-
-    def one(at: int) -> bool:
-        source, target = PAIRS[at]
-        answer = asked(address, "v1/translate", text=source, include=[])
-        sizes.append(answer["timing"]["batch_size"])
-        return bool(answer["translations"][0]["hypotheses"][0]["text"] == target)
-
-    with ThreadPoolExecutor(16) as clients:
-        assert all(clients.map(one, range(len(PAIRS))))
-    assert max(sizes) > 1
-
-
-@pytest.mark.parametrize("lines", [2000, pytest.param(10_000, marks=pytest.mark.slow)])
-def test_a_long_request_does_not_hold_up_a_short_one(address: str, lines: int) -> None:
-    """Counted in rows, not in seconds: when the short answer comes, much of the long request still waits."""
-    source = [PAIRS[at % len(PAIRS)][0] for at in range(lines)]
-    answers: list[list[str]] = []
-    long = threading.Thread(target=lambda: answers.append(translated(address, source)))
-    long.start()
-    while asked_get(address, "health")["queue"]["rows"] < lines / 2:
-        assert not answers
-    assert translated(address, ["zwei drei"]) == ["two three"]
-    assert asked_get(address, "health")["queue"]["rows"] > lines / 10
-    long.join(TIMEOUT)
-    assert answers == [[PAIRS[at % len(PAIRS)][1] for at in range(lines)]]
 
 
 def test_sigterm_finishes_what_has_been_taken(trained: Path, tmp_path: Path) -> None:

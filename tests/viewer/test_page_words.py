@@ -14,9 +14,9 @@ from tests.viewer.test_page_keyboard import tab_to
 pytestmark = pytest.mark.browser
 
 
-def choose(page: Any, word: str, side: int = 1) -> None:
-    """Choose a word of the translation, or of the source (0)."""
-    page.locator("#sentence .sentence").nth(side).get_by_role("button", name=word, exact=True).click()
+def choose(page: Any, word: str) -> None:
+    """Choose a word of the translation."""
+    page.locator("#sentence .sentence").nth(1).get_by_role("button", name=word, exact=True).click()
 
 
 def focused(page: Any) -> str:
@@ -42,20 +42,6 @@ def test_a_chosen_word_leads_to_what_is_known_of_it(ask: Visit, server: str) -> 
     ways.get_by_role("link", name="What if").click()
     page.locator("#whatif details[open] summary", has_text="Sweep of step 3").wait_for()
     assert focused(page) == "whatif-title"
-
-
-def test_a_chosen_cell_and_a_source_word_lead_to_what_if(ask: Visit, server: str) -> None:
-    page = ask(server)
-    box = page.locator("#whatif")
-    page.locator("#alignment td.cell[data-row='1'][data-column='2']").click()
-    ways = page.locator("#alignment .ways")
-    assert ways.inner_text().startswith("“red” from “haus”: ")
-    ways.get_by_role("link", name="What if").click()
-    box.locator("details[open] summary", has_text="step 2, “red”, looks only at “haus”").wait_for()
-    choose(page, "rot", side=0)
-    page.locator("#sentence .ways").get_by_role("link", name="What if").click()
-    assert box.get_by_label("to look only at").input_value() == "1"
-    assert box.get_by_label("Pin step").input_value() == "", "the form waits for a step"
 
 
 def test_the_links_are_reached_by_keyboard(ask: Visit, server: str) -> None:
