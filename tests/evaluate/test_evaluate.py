@@ -6,6 +6,7 @@ import re
 import shutil
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ from tests.pipeline.small import call, copied, pairs, snapshot, weights, words, 
 Capture = pytest.CaptureFixture[str]
 
 
-def scores(folder: Path) -> dict[str, object]:
+def scores(folder: Path) -> dict[str, Any]:
     """scores.json, read by a reader that takes no NaN."""
 
     def refuse(constant: str) -> None:
