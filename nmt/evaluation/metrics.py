@@ -119,30 +119,6 @@ def _known(of_line: Sequence[str]) -> Sequence[str]:
     return [text for text in of_line if text.strip()] or of_line[:1]
 
 
-def bleu(
-    hypotheses: Sequence[str], references: Sequence[str], target_language: str, others: Sequence[Sequence[str]] = ()
-) -> MetricScore:
-    """Corpus BLEU of detokenised text, cased. Validation and early stopping use it.
-
-    Args:
-        hypotheses: translations.
-        references: their references.
-        target_language: code of the target language; selects the tokenizer, which the signature names.
-        others: further references of the same lines.
-
-    Raises:
-        UserError: the two have different lengths, or there is nothing to score.
-    """
-    _check(hypotheses, references, *others)
-    return _score(_bleu(target_language), hypotheses, references, *others)
-
-
-def chrf(hypotheses: Sequence[str], references: Sequence[str], others: Sequence[Sequence[str]] = ()) -> MetricScore:
-    """Corpus chrF2, which sees letters where BLEU sees too few words; arguments and errors as `bleu`."""
-    _check(hypotheses, references, *others)
-    return _score(CHRF(), hypotheses, references, *others)
-
-
 def corpus_score(
     metric: Metric,
     hypotheses: Sequence[str],
@@ -150,21 +126,34 @@ def corpus_score(
     target_language: str,
     others: Sequence[Sequence[str]] = (),
 ) -> MetricScore:
-    """The corpus score by this metric; arguments and errors as `bleu`."""
-    return (
-        chrf(hypotheses, references, others)
-        if metric == "chrf"
-        else bleu(hypotheses, references, target_language, others)
-    )
+    """Corpus BLEU or chrF2 of detokenised text, cased. chrF sees letters where BLEU sees too few words.
+
+    Args:
+        metric: "bleu" or "chrf".
+        hypotheses: translations.
+        references: their references.
+        target_language: code of the target language; selects BLEU's tokenizer, which the signature names.
+        others: further references of the same lines.
+
+    Raises:
+        UserError: the texts have different lengths, or there is nothing to score.
+    """
+    _check(hypotheses, references, *others)
+    return _score(_metric(metric, target_language), hypotheses, references, *others)
 
 
-def _bleu(target_language: str) -> BLEU:
-    return BLEU(tokenize=bleu_tokenizer(target_language))
+def bleu(hypotheses: Sequence[str], references: Sequence[str], target_language: str) -> MetricScore:
+    """Corpus BLEU, by which training validates; see `corpus_score`."""
+    return corpus_score("bleu", hypotheses, references, target_language)
+
+
+def _metric(metric: Metric, target_language: str) -> BLEU | CHRF:
+    return CHRF() if metric == "chrf" else BLEU(tokenize=bleu_tokenizer(target_language))
 
 
 def reference_lengths(references: Sequence[str], target_language: str) -> list[int]:
     """The tokens of each reference, as BLEU counts them."""
-    tokenizer = _bleu(target_language).tokenizer
+    tokenizer = BLEU(tokenize=bleu_tokenizer(target_language)).tokenizer
     return [len(tokenizer(line.rstrip()).split()) for line in references]
 
 
@@ -221,23 +210,14 @@ def statistics(
 ) -> npt.NDArray[np.float64]:
     """Sufficient statistics of each sentence, as sacreBLEU counts them: the corpus score is a function of their sum.
 
-    Args:
-        metric: "bleu" or "chrf", with the settings of `score`.
-        hypotheses: translations.
-        references: their references.
-        target_language: code of the target language.
-        others: further references of the same lines.
+    Arguments and errors are those of `corpus_score`.
 
     Returns:
         [N, S]: for BLEU two lengths, four counts of matching n-grams, four of all (S = 10); for chrF, for each
         of six orders, the n-grams of hypothesis, reference and both (S = 18).
-
-    Raises:
-        UserError: the two have different lengths, or there is nothing to score.
     """
     _check(hypotheses, references, *others)
-    scorer = _bleu(target_language) if metric == "bleu" else CHRF()
-    return np.array(_counted(scorer, hypotheses, references, *others), dtype=np.float64)
+    return np.array(_counted(_metric(metric, target_language), hypotheses, references, *others), dtype=np.float64)
 
 
 def sentence_chrf(hypothesis: str, *references: str) -> float:
@@ -283,8 +263,8 @@ def score(
     lengths = [max(of_line) for of_line in zip(*(reference_lengths(lines, target_language) for lines in texts))]
     return Scores(
         sentences=len(hypotheses),
-        bleu=bleu(hypotheses, references, target_language, others),
-        chrf=chrf(hypotheses, references, others),
+        bleu=corpus_score("bleu", hypotheses, references, target_language, others),
+        chrf=corpus_score("chrf", hypotheses, references, target_language, others),
         # TER's Asian support does nothing unless it also normalises.
         ter=_score(TER(normalized=asian, asian_support=asian), hypotheses, *texts),
         tokenised_bleu=tokenised_lowercase_bleu(hypotheses, target_language, *texts),

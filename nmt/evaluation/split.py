@@ -146,9 +146,9 @@ def evaluate_split(
     alignment, without_model = ({}, {}) if gold is None else _error_rates(gold, display.head)
     attentive = _attentive(translations)
     linked = [f"{format_links(_links(each, display))}\n" for each in translations] if attentive else []
-    texts_of_files = {"hypotheses.txt": texts, "source.txt": sources}
-    texts_of_files |= {reference_file(number): lines for number, lines in enumerate((references, *others), 1)}
-    for file, lines in texts_of_files.items():
+    files: dict[str, Sequence[str]] = {"hypotheses.txt": texts, "source.txt": sources}
+    files |= {reference_file(number): lines for number, lines in enumerate((references, *others), 1)}
+    for file, lines in files.items():
         write_pieces(folder / file, (f"{line}\n" for line in lines))
     _write_attention(folder, linked if attentive else None, attention_maps)
     drawn = attentive or display.view is not None

@@ -141,7 +141,7 @@ def greedy_scores(
         translator = Translator([model], tokenizer, GreedySearch(), compute=compute, length_ratio=length_ratio)
         translations = [nbest[0] for nbest in translator.translate(requests_of(sources, contexts))]
         texts = [best.text for best in translations]
-        chrf = metrics.chrf(texts, references).value if blind else None
+        chrf = metrics.corpus_score("chrf", texts, references, language).value if blind else None
         bleu, exact = metrics.bleu(texts, references, language).value, metrics.exact_share(texts, references)
         return translations, Figures(bleu, exact, chrf)
 

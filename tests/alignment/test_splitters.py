@@ -16,14 +16,6 @@ def test_what_cuts_words() -> None:
         splitter("tokens", "de")
 
 
-@pytest.mark.parametrize("language", ["de", "en", "fr"])
-def test_moses_words_are_those_of_the_official_files(language: str) -> None:
-    raw = read_corpus(f"multi30k/val.{language}.gz")
-    cut = splitter("moses", language)
-    official = read_corpus(f"multi30k/tok/val.lc.norm.tok.{language}.gz")
-    assert [len(cut(line)) for line in raw] == [len(line.split()) for line in official]
-
-
 def test_moses_recipe_by_hand() -> None:
     prepared = moses("en")('A man\'s "T-Shirt", seen at 5.')
     assert prepared == "a man &apos;s &quot; t-shirt , &quot; seen at 5 ."

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.alignment.units import spelled
-from nmt.alignment.word_weights import best_links, links, piece_weights, saliency_weights, word_weights
+from nmt.alignment.word_weights import best_links, links, saliency_weights, word_weights
 from nmt.system.errors import UserError
 from tests.alignment.by_hand import EMPTY, WORKED, even
 
@@ -40,12 +40,6 @@ def test_a_word_cut_by_the_length_limit_has_no_shifted_row() -> None:
     shifted = word_weights(cut, head=0, shift=1)
     np.testing.assert_allclose(shifted[1], [0, 0, 0])
     assert links(cut, head=0, shift=1) == [(1, 0)]
-
-
-def test_piece_weights_are_what_the_decoder_used() -> None:
-    assert WORKED.weights is not None
-    np.testing.assert_array_equal(piece_weights(WORKED, head=1), WORKED.weights[1])
-    np.testing.assert_array_equal(piece_weights(WORKED, head=1, shift=1), WORKED.weights[1, 1:])
 
 
 @given(st.integers(1, 5), st.integers(1, 7), st.integers(1, 3), st.integers(0, 2**32 - 1))

@@ -69,20 +69,6 @@ def runs_of(counts: Statistics, *seeds: int) -> Runs:
     return Runs(counts, list(seeds or range(1, len(counts) + 1)))
 
 
-def test_run_to_run_noise_alone_is_not_called_real() -> None:
-    """Models that differ as wholes: a test over sentences alone would be fooled."""
-    generator = np.random.default_rng(5)
-    by_sentences = called = 0
-    for _ in range(200):
-        sides = simulated(generator, 200, 3, 0.0, wobble=0.3)
-        (found,) = contrast_with(runs_of(sides[0]), [runs_of(sides[1])], mean_of)
-        gains = (sides[1] - sides[0])[..., 0].mean(0)
-        by_sentences += Error(gains.std(ddof=1) / math.sqrt(200), 199).p(gains.mean()) < 0.05
-        called += found.real
-    assert by_sentences > 60
-    assert called < 24
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("wobble", [0.0, 0.25], ids=["sentences decide", "seeds decide"])
 def test_the_smallest_detectable_difference_is_found_four_times_in_five(wobble: float) -> None:

@@ -33,7 +33,9 @@ def test_exact_zeros_are_grey_and_small_weights_are_not() -> None:
     weights = np.array([[[0, 1e-6, 1], [0.5, 0, 0.5], [1, 1e-6, 0]]], dtype=np.float32)
     picture = heatmap.figure(even("a b", "x y")._replace(weights=weights), level="subword")
     image = picture.axes[0].images[0]
-    colours = image.to_rgba(image.get_array())
+    shown = image.get_array()
+    assert shown is not None
+    colours = image.to_rgba(shown)
     grey = [to_hex(colour) == ZERO for row in colours for colour in row]
     assert grey == (weights == 0).ravel().tolist()
     assert "A grey cell has a weight of exactly 0." in " ".join(" ".join(texts(picture)).split())

@@ -20,16 +20,6 @@ def test_the_figure_says_how_many_and_by_which_metric() -> None:
     assert [point.get_markerfacecolor() == "white" for point in axes.lines[1:]] == [False, True]
 
 
-def test_models_are_told_apart_by_their_lines() -> None:
-    picture = by_length(BINS, {"a": [20.0, 40.0], "$b": [10.0, 30.0]}, "characters", "both", "chrF")
-    pixels(picture)
-    (axes,) = picture.axes
-    (legend,) = picture.legends
-    assert [text.get_text() for text in legend.get_texts()] == ["a", "$b"]
-    assert axes.lines[0].get_color() != axes.lines[3].get_color()
-    assert not axes.texts
-
-
 NAMES = [
     "_a",
     "__",

@@ -6,6 +6,7 @@ import re
 import shutil
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from nmt.runs.versions import code_revision
 from tests.small import Capture, call, copied, pairs, snapshot, weights, words, write_lines
 
 
-def scores(folder: Path) -> dict[str, object]:
+def scores(folder: Path) -> dict[str, Any]:
     """scores.json, read by a reader that takes no NaN."""
 
     def refuse(constant: str) -> None:

@@ -62,7 +62,7 @@ def test_the_share_of_slots_without_weight() -> None:
 
 
 def test_only_an_exact_zero_is_zero_thousandths() -> None:
-    weights = [[[1e-6, 0, 0.9996], [0, 0.4, 0.6], [1, 0, 0]]]
+    weights = [[[1e-6, 0.0, 0.9996], [0.0, 0.4, 0.6], [1.0, 0.0, 0.0]]]
     (shown,) = attention_maps([forced(weights, words=2)], [1], 1)
     assert shown["weights"] == [[1, 0], [0, 400]]
 
