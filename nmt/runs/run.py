@@ -65,7 +65,7 @@ def _with_positions_apart(tree: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(choices, dict):
         return tree
     longer = {"encoder/positions": "encoder/positions@encoder.positions"}
-    names = {longer.get(key, key).replace("encoder/positions@", "positions@"): name for key, name in choices.items()}
+    names = {longer.get(key, str(key)).replace("encoder/positions@", "positions@"): name for key, name in choices.items()}
     return {**tree, "choices": names}
 
 
