@@ -64,8 +64,9 @@ def _with_positions_apart(tree: dict[str, Any]) -> dict[str, Any]:
     choices = tree.get("choices")
     if not isinstance(choices, dict):
         return tree
-    longer = {"encoder/positions": "encoder/positions@encoder.positions"}
-    names = {longer.get(key, str(key)).replace("encoder/positions@", "positions@"): name for key, name in choices.items()}
+    names = {str(key).replace("encoder/positions@", "positions@"): name for key, name in choices.items()}
+    if "encoder/positions" in names:
+        names["positions@encoder.positions"] = names.pop("encoder/positions")
     return {**tree, "choices": names}
 
 
