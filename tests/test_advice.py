@@ -1,13 +1,11 @@
 """The advice for two files of one's own: what it recommends for how much text, how it judges one."""
 
 import shlex
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from nmt.config.composition import compose
-from nmt.config.configuration import config_folder
 from nmt.train.advice import in_words, recommend, verdict
 
 
@@ -152,12 +150,6 @@ def test_commands_can_be_pasted_into_a_shell() -> None:
             words = shlex.split(line, comments=True)
             assert "name=über [1]" in words
             assert "checkpoints=my runs" in words
-
-
-def test_the_keys_of_the_advice_are_in_the_configuration() -> None:
-    assert Path(config_folder(), "tokenizer").is_dir()
-    config = compose("train", ["data.files=[a,b]", *recommend(29_000, 12).overrides, "optimizer.lr=0.0003"])
-    assert config.encoder.layers >= 1
 
 
 def proposed(name: str, pairs: int = 30_000, **settings: Any) -> list[str]:

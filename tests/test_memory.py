@@ -71,27 +71,21 @@ def test_threads_that_wait_give_their_core_away(
     assert os.environ.get("GOMP_SPINCOUNT") == spins
 
 
-@pytest.mark.parametrize("name", ["ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"])
-@pytest.mark.parametrize(("given", "kept"), [(None, "64"), ("1000", "1000")])
-def test_few_compiled_kernels_are_kept(
-    name: str, given: str | None, kept: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("has_amx", "given", "kept"),
+    [(False, None, ("64", "64")), (True, None, ("1024", "64")), (False, "1000", ("1000", "1000"))],
+)
+def test_few_compiled_kernels_are_kept_unless_compiling_takes_long(
+    has_amx: bool, given: str | None, kept: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memory, "has_amx", lambda: False)
-    monkeypatch.setenv(name, given or "")  # so that it is restored afterwards
-    if given is None:
-        monkeypatch.delenv(name)
+    monkeypatch.setattr(memory, "has_amx", lambda: has_amx)
+    names = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY")
+    for name in names:
+        monkeypatch.setenv(name, given or "")  # so that it is restored afterwards
+        if not given:
+            monkeypatch.delenv(name)
     assert run(["--version"]) == 0
-    assert os.environ[name] == kept
-
-
-def test_more_of_them_are_kept_where_compiling_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "has_amx", lambda: True)
-    for name in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
-        monkeypatch.setenv(name, "")
-        monkeypatch.delenv(name)
-    memory.bound_kernels()
-    assert os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == "1024"
-    assert os.environ["LRU_CACHE_CAPACITY"] == "64"
+    assert tuple(os.environ[name] for name in names) == kept
 
 
 # Where the processor multiplies bfloat16, each shape has a kernel of its own, of half a megabyte.

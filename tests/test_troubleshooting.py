@@ -47,9 +47,3 @@ def test_a_message_that_is_not_in_the_program_is_noticed(messages: str) -> None:
     assert re.search(pattern("... has no key. Did you mean run=...?"), messages)
     assert not re.search(pattern("... has no lock. Did you mean run=...?"), messages)
     assert not re.search(pattern("There is no run ... is damaged"), messages)
-
-
-def test_each_message_has_its_cure() -> None:
-    sections = re.split(r"^### .*$", PAGE, flags=re.MULTILINE)[1:]
-    assert len(QUOTED) == len(sections) == len(set(QUOTED)) > 50
-    assert [quoted for quoted, text in zip(QUOTED, sections, strict=True) if len(text.split()) < 5] == []

@@ -77,11 +77,7 @@ class OpenRun:
 
 
 def open_run(folder: Path) -> OpenRun:
-    """The run in a folder.
-
-    Raises:
-        UserError: there is no run, or its configuration or its facts are damaged.
-    """
+    """The run in a folder (UserError if there is no run, or its configuration or its facts are damaged)."""
     files = Run(folder)
     return OpenRun(files, files.config(), files.facts())
 

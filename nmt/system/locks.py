@@ -20,17 +20,11 @@ _HOLDER = re.compile(r"process \d+ on [\w.-]+ since \d{4}-\d\d-\d\d \d\d:\d\d$",
 
 
 class Locked(NamedTuple):
-    """What a lock is for, in messages.
+    """What a lock is for, in messages."""
 
-    Attributes:
-        work: what its holder does, after "another process".
-        cure: what another process can do.
-        place: the setting that chooses another place.
-    """
-
-    work: str
-    cure: str
-    place: str
+    work: str  # what its holder does, after "another process"
+    cure: str  # what another process can do
+    place: str  # the setting that chooses another place
 
 
 TRAINING = Locked("is training this run", "give another name=", "checkpoints=FOLDER")

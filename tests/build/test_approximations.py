@@ -172,21 +172,15 @@ def test_a_processor_without_bfloat16_may_use_int8(run: Run, every: None, monkey
     assert (chosen(run).dtype, chosen(run).int8) == (None, True)
 
 
-def test_an_ensemble_was_not_measured(run: Run, native: None) -> None:
+def test_only_the_present_weights_of_one_run_were_measured(run: Run, native: None) -> None:
     noted(run, 30.0, 31.0)
     assert precision(run) is torch.bfloat16
     assert precision(run, f"run=[{run.folder},{run.folder}]") is None
-
-
-def test_a_measurement_of_earlier_weights_does_not_count(run: Run, native: None) -> None:
     noted(run, 30.0, 31.0, step=1)
     assert precision(run) is None
-
-
-def test_translating_needs_no_history(run: Run, native: None) -> None:
     noted(run, 30.0, 31.0)
     (run.folder / "history.jsonl").write_text("{", "utf-8")
-    assert precision(run) is None
+    assert precision(run) is None, "translating needs no history"
 
 
 @pytest.mark.parametrize("values", [("30", "31"), (None, 31.0), ([], {})])
