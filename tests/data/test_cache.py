@@ -1,6 +1,5 @@
 """The cache gives what tokenising gives, is shared by content, and heals itself."""
 
-import multiprocessing
 import subprocess
 import sys
 from pathlib import Path
@@ -148,33 +147,6 @@ def test_a_damaged_cache_is_rebuilt(damage: str, tokenizer: Tokenizer, tmp_path:
     assert same(prepare(split, tokenizer, **LIMITS, cache=tmp_path), expected)
     assert [path.name for path in tmp_path.iterdir()] == [folder.name]
     assert (folder / "table.arrow").read_bytes() != bytes(data[: len(data) // 2])
-
-
-def _prepare_at_once(cache: Path, barrier: "multiprocessing.synchronize.Barrier", model: bytes, results: Path) -> None:
-    from nmt.text.tokenizer import Vocabulary
-
-    pieces = Vocabulary(model)
-    barrier.wait()
-    pairs = prepare(Split("train", SOURCE, TARGET), Tokenizer(pieces, pieces, joint=True), **LIMITS, cache=cache)
-    results.write_text(str(int(pairs.source_lengths.sum())))
-
-
-@pytest.mark.long
-def test_runs_side_by_side_share_it(tokenizer: Tokenizer, tmp_path: Path) -> None:
-    context = multiprocessing.get_context("spawn")
-    barrier = context.Barrier(2)
-    cache, results = tmp_path / "cache", [tmp_path / "0", tmp_path / "1"]
-    processes = [
-        context.Process(target=_prepare_at_once, args=(cache, barrier, tokenizer.source.model, result))
-        for result in results
-    ]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join(timeout=600)
-    assert [process.exitcode for process in processes] == [0, 0]
-    assert results[0].read_text() == results[1].read_text()
-    assert len(list(cache.iterdir())) == 1
 
 
 def test_the_loser_of_a_race_takes_what_is_there(
