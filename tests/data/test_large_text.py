@@ -13,7 +13,7 @@ from nmt.data.cache import prepare, spilled
 from nmt.data.dataset import Split, links_fingerprint
 from nmt.data.document_lines import Contexts
 from nmt.data.guide import Guide
-from nmt.data.pairs import EncodedPairs, Ragged, SampledPairs, encode_in_memory, length_ratio, lexicon_of
+from nmt.data.pairs import EncodedPairs, Ragged, SampledPairs, encode_in_memory
 from nmt.data.sources import TextFiles, UserFiles
 from nmt.data.stored import StoredLines
 from nmt.data.token_batches import TokenBatches
@@ -212,16 +212,6 @@ def test_an_epoch_that_is_sampled_can_be_in_a_file(tmp_path: Path) -> None:
         assert [one.source(row) for row in range(len(one))] == [other.source(row) for row in range(len(other))]
         assert one.dropped == other.dropped
     assert not list((tmp_path / "cache").iterdir())
-
-
-def test_what_is_learnt_from_very_many_pairs_is_learnt_from_some(monkeypatch: pytest.MonkeyPatch) -> None:
-    tokenizer, _ = TokenizerTrainer("unigram", vocabulary_size=320).train(SOURCE, TARGET)
-    pairs = encode_in_memory(Split("train", SOURCE, TARGET), tokenizer, **LIMITS)
-    every = lexicon_of(pairs, tokenizer.source.size), length_ratio(pairs, 5)
-    monkeypatch.setattr("nmt.data.pairs.MANY", 600)
-    some = lexicon_of(pairs, tokenizer.source.size), length_ratio(pairs, 5)
-    assert abs(every[1] - some[1]) < 0.3
-    assert (every[0].translations[:, 0] == some[0].translations[:, 0]).mean() > 0.9
 
 
 def test_a_tokenizer_is_trained_once_for_a_text_and_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
