@@ -50,24 +50,6 @@ def by_blank_lines(*sides: Sequence[str], names: Sequence[str] = ("source", "tar
             document, begun = document + 1, False
 
 
-def by_ids(ids: Iterable[str], name: str) -> Iterator[int]:
-    """The number of each line's document, from 0, from the ids of a column; lines with one id are one document.
-
-    Raises:
-        UserError: an id returns after another one, so that a document is not in one place.
-    """
-    seen: dict[str, int] = {}
-    last = None
-    for number, text in enumerate(ids, start=1):
-        if text != last and text in seen:
-            raise UserError(
-                f"{name}, line {number}: document '{text}' returns; its last line was line {seen[text]}. Sort the file "
-                "so that the lines of a document are neighbours."
-            )
-        seen[text], last = number, text
-        yield len(seen) - 1
-
-
 def numbered(lines: Sequence[str], documents: Followed) -> list[int]:
     """The number of each line's document, from 0, in a text to translate."""
     if documents == "blank":

@@ -3,7 +3,7 @@
 import functools
 import gzip
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pytest
@@ -74,16 +74,13 @@ def test_text_in_files_is_the_text_in_memory(folder: Path, monkeypatch: pytest.M
     assert len(list((folder / "one").iterdir())) == 1
 
 
-@pytest.mark.parametrize("documents", ["blank", 3])
-def test_documents_in_files_are_those_in_memory(
-    documents: Literal["blank"] | int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_documents_in_files_are_those_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sides = [[line if row % 9 else "" for row, line in enumerate(side)] for side in (SOURCE, TARGET)]
-    rows = zip(*sides, (f"{row // 10}" for row in range(COUNT)), strict=True)
+    rows = zip(*sides, strict=True)
     (tmp_path / "both.tsv").write_text("".join("\t".join(row) + "\n" for row in rows), "utf-8")
 
     def read() -> dict[str, Split]:
-        source = UserFiles(str(tmp_path / "both.tsv"), "de", "en", valid_pairs=20, test_pairs=0, documents=documents)
+        source = UserFiles(str(tmp_path / "both.tsv"), "de", "en", valid_pairs=20, test_pairs=0, documents="blank")
         source.known = tmp_path / "cache"
         return {name: source.read(name) for name in ("train", "valid")}
 
