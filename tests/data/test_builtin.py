@@ -1,83 +1,14 @@
-"""The built-in text: its files, and the generator of text in other languages."""
+"""The built-in text: its files, and that the generator gives them."""
 
-import datetime
 import re
-from decimal import Decimal
 
 import pytest
-from babel import Locale
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from nmt.data.builtin import BuiltIn, BuiltInDocuments
 from nmt.data.dataset import DataSource, Split
 from nmt.system.errors import UserError
 from nmt.system.limits import checked
 from tests.data.generated import generated
-
-from cldr.locales import Language  # isort: skip
-from cldr.meaning import (  # isort: skip
-    Compact,
-    Field,
-    Listing,
-    Moment,
-    Money,
-    Name,
-    Pair,
-    Percent,
-    Phrase,
-    Quantity,
-    RelativeTime,
-    Week,
-)
-
-# 21 November 2026 is a Saturday.
-DAY = datetime.datetime(2026, 11, 21, 15, 5)
-FRANCE = Name("territory", "FR")
-LOCALES = ["en", "eu", "hu", "de", "fr", "es", "pt_BR", "tr", "fi", "lt", "ar", "he", "hi", "ja", "zh_Hans", "ko", "vi"]
-
-
-def say(phrase: Phrase, source: str, target: str) -> Pair:
-    """Returns a phrase in two languages, without any choosing of what may be said."""
-    said = [Language(Locale.parse(code)).say(phrase) for code in (source, target)]
-    return Pair(said[0].text, said[1].text, said[0].fields, said[1].fields)
-
-
-# Worked by hand: word i of the source - word j of the target. Basque is in the shipped text.
-OTHERS = [
-    # The year comes first in Hungarian; its months and its units are words as in English.
-    ("en", "hu", Moment(DAY, "date full"), "2026. november 21., szombat", "0-3 1-1 2-2 3-0"),
-    # An inflected unit stays one field with the direction.
-    ("en", "hu", RelativeTime(-5, "hour"), "5 órával ezelőtt", "0-0 1-1 1-2 2-1 2-2"),
-    # Words that stand alone: "de" before its field, "m." and "d." behind.
-    ("en", "es", Moment(DAY, "date long"), "21 de noviembre de 2026", "0-1 0-2 1-0 2-3 2-4"),
-    ("en", "lt", Moment(DAY, "date full"), "2026 m. lapkričio 21 d., šeštadienis", "0-5 1-2 2-3 2-4 3-0 3-1"),
-    # One word of Japanese for all of a date, and a unit on both sides of its number.
-    ("en", "ja", Moment(DAY, "date full"), "2026年11月21日土曜日", "0-0 1-0 2-0 3-0"),
-    ("en", "zh_Hans", Quantity(Decimal(90), "speed-kilometer-per-hour", "long"), "每小时90公里", "0-0 1-0 2-0 3-0"),
-    ("en", "zh_Hans", Week(47, DAY, "skeleton yw"), "2026年第47周", "0-0 1-0 2-0 3-0"),
-    # "PM" has no word in German and is linked with the hour; white space in numbers separates words.
-    ("en", "de", Moment(DAY, "time short"), "15:05", "0-0 1-0"),
-    ("en", "fr", Money(Decimal("1234.5"), "EUR", False), "1 234,50 €", "0-0 0-1 0-2"),
-    # Arabic says two hours in one word, and its "and" touches the next item.
-    ("en", "ar", Quantity(Decimal(2), "duration-hour", "long"), "ساعتان", "0-0 1-0"),
-    ("en", "ar", Listing("standard", (FRANCE, Name("language", "fr"))), "فرنسا والفرنسية", "0-0 1-1 2-1"),
-    ("en", "tr", Percent(Decimal("12.5")), "%12,5", "0-0"),
-    ("en", "de", Compact(Decimal(12_000_000)), "12 Millionen", "0-0 1-1"),
-]
-
-
-@pytest.mark.parametrize(("source", "target", "phrase", "text", "links"), OTHERS)
-def test_phrases_and_links_worked_by_hand(source: str, target: str, phrase: Phrase, text: str, links: str) -> None:
-    pair = say(phrase, source, target)
-    assert (pair.target, pair.links()) == (text, links)
-    turned = {tuple(reversed(link.split("-"))) for link in links.split()}
-    assert {tuple(link.split("-")) for link in say(phrase, target, source).links().split()} == turned
-
-
-def test_a_word_of_two_fields_is_linked_for_each() -> None:
-    fields = (Field("x", 0, 1), Field("y", 1, 2), Field("z", 3, 4)), (Field("x", 2, 3), Field("y", 0, 1))
-    assert Pair("1a b", "c d", *fields).links() == "0-0 0-1"
 
 
 def test_the_generator_gives_the_shipped_text() -> None:
@@ -112,26 +43,6 @@ def test_names_in_the_test_set_occur_in_training() -> None:
     known = {word for sentence in train for word in re.findall(r"[^\W\d_]+", sentence)}
     words = [word for sentence in test for word in re.findall(r"[^\W\d_]+", sentence)]
     assert sum(word not in known for word in words) <= len(words) / 1000
-
-
-@pytest.mark.long
-@settings(max_examples=12, derandomize=True)
-@given(st.sampled_from(LOCALES), st.sampled_from(LOCALES), st.integers(1, 1000))
-def test_any_two_locales(source: str, target: str, seed: int) -> None:
-    pairs = [pair for _, pair, _ in generated("phrases", source, target, seed, 30)["train"]]
-    for pair in pairs:
-        words = []
-        for text, fields in ((pair.source, pair.source_fields), (pair.target, pair.target_fields)):
-            assert text
-            assert text == text.strip()
-            assert not re.search(r"[^\S ]", text)  # no white space but plain spaces
-            assert all(0 <= field.start < field.end <= len(text) for field in fields)
-            assert all(text[start:end].strip() == text[start:end] for _, start, end in fields)
-            words.append(len(text.split()))
-        links = [tuple(map(int, link.split("-"))) for link in pair.links().split()]
-        assert links == sorted(set(links)) != []
-        assert all(i < words[0] and j < words[1] for i, j in links)
-    assert len({pair.source for pair in pairs}) == len({pair.target for pair in pairs}) == 30
 
 
 @pytest.mark.parametrize(
