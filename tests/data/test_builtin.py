@@ -23,6 +23,21 @@ def test_the_generator_gives_the_shipped_text() -> None:
             assert [document for document, _, _ in lines] == test.documents
 
 
+@pytest.mark.parametrize(
+    ("row", "source", "target", "links"),
+    [
+        (98, "7 days ago", "duela 7 egun", "0-1 1-2 2-0"),
+        (115, "Australia (29%)", "Australia (% 29)", "0-0 1-1 1-2"),
+        (273, "Kikuyu, Basque, or Aragonese", "kikuyuera, euskara edo aragoiera", "0-0 1-1 2-2 3-3"),
+        (343, "Montenegro (16 weeks ago)", "Montenegro (duela 16 aste)", "0-0 1-2 2-3 3-1"),
+    ],
+)
+def test_links_checked_by_hand(row: int, source: str, target: str, links: str) -> None:
+    test = BuiltIn().read("test")
+    assert test.links is not None
+    assert (test.source[row], test.target[row], test.links[row]) == (source, target, links)
+
+
 def test_splits_share_no_sentence_and_have_the_size_asked_for() -> None:
     corpus = BuiltIn(train_pairs=3000, valid_pairs=200)
     splits = {split: corpus.read(split) for split in corpus.splits()}

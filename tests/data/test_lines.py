@@ -2,14 +2,12 @@
 
 import gzip
 import io
-import os
-import threading
 import tracemalloc
 from pathlib import Path
 
 import pytest
 
-from nmt.data.lines import Invalid, LineDecoder, iterate_lines, open_lines, read_lines
+from nmt.data.lines import Invalid, LineDecoder, iterate_lines, read_lines
 from nmt.system.errors import UserError
 
 
@@ -34,19 +32,6 @@ def test_by_hand(data: bytes, lines: list[str], tmp_path: Path) -> None:
     assert read_lines(tmp_path / "text") == lines
 
 
-@pytest.mark.parametrize("packed", [False, True])
-def test_what_is_not_utf8_is_named_with_its_line(packed: bool, tmp_path: Path) -> None:
-    path = tmp_path / "text.de"
-    data = b"eins\nzwei\r\ndr\xfcben\nvier\n"
-    path.write_bytes(gzip.compress(data) if packed else data)
-    with pytest.raises(UserError, match=r"text\.de, line 3: not valid UTF-8"):
-        read_lines(path)
-    with open_lines(path) as lines:
-        assert [next(lines), next(lines)] == ["eins", "zwei"]
-        with pytest.raises(UserError, match=r"text\.de, line 3: not valid UTF-8"):
-            next(lines)
-
-
 def test_a_missing_file_is_named_with_its_neighbours(tmp_path: Path) -> None:
     (tmp_path / "german.txt").touch()
     with pytest.raises(UserError, match=r"no file .*germn\.txt\. Did you mean 'german\.txt'"):
@@ -55,30 +40,6 @@ def test_a_missing_file_is_named_with_its_neighbours(tmp_path: Path) -> None:
         read_lines(tmp_path / "nowhere" / "german.txt")
     with pytest.raises(UserError, match="is a folder"):
         read_lines(tmp_path)
-
-
-def test_lines_are_given_as_they_come() -> None:
-    reader, writer = os.pipe()
-    received: list[str] = []
-    arrived = threading.Semaphore(0)
-
-    def read() -> None:
-        with os.fdopen(reader, "rb") as stream:
-            for line in iterate_lines(stream, "standard input"):
-                received.append(line)
-                arrived.release()
-
-    thread = threading.Thread(target=read)
-    thread.start()
-    with os.fdopen(writer, "wb", buffering=0) as stream:
-        for number in range(3):
-            stream.write(f"line {number}\n".encode())
-            # The reader answers although the pipe stays open.
-            assert arrived.acquire(timeout=600)
-            assert received[-1] == f"line {number}"
-        stream.write(b"no line feed at the end")
-    thread.join(timeout=600)
-    assert received[-1] == "no line feed at the end"
 
 
 @pytest.mark.parametrize(

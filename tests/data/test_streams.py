@@ -141,6 +141,10 @@ def test_a_line_is_not_held_back_by_the_look_at_the_first_bytes() -> None:
             stream.write(b"Z")
             stream.write(b"h\n")
             assert next(lines) == "Zh"
+            stream.write(b"eins\n\xff\n")
+            assert next(lines) == "eins"
+            with pytest.raises(UserError, match="line 4: not valid UTF-8"):
+                next(lines)
     os.close(reader)
 
 
