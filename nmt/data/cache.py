@@ -12,12 +12,12 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from nmt.data.arrow import Batches, cached_table, temporary_table
 from nmt.data.batch import Integers
 from nmt.data.dataset import Split
-from nmt.data.pairs import BLOCK, EMPTY, LONG_SOURCE, LONG_TARGET, Block, EncodedPairs, Ragged, encode_blocks
-from nmt.data.stored import gathered, remembered
+from nmt.data.pairs import EMPTY, LONG_SOURCE, LONG_TARGET, Block, EncodedPairs, Ragged, encode_blocks
+from nmt.data.stored import gathered
 from nmt.text.tokenizer import Tokenizer
 
 #: Part of every key: increase it if the stored content or the tokenisation changes.
-FORMAT = 3
+FORMAT = 4
 
 _SCHEMA = pa.schema([("source", pa.list_(pa.int32())), ("target", pa.list_(pa.int32())), ("row", pa.int64())])
 
@@ -46,27 +46,10 @@ def prepare(
     Raises:
         UserError: the cache folder cannot be written.
     """
-    limits = f"{max_source_length} {max_target_length}"
-    name = remembered(
-        (split.source, split.target),
-        f"key {FORMAT} {tokenizer.fingerprint} {limits}",
-        lambda: key(split, tokenizer, max_source_length, max_target_length),
-    )
+    about = f"{FORMAT} {tokenizer.fingerprint} {max_source_length} {max_target_length} {split.fingerprint()}"
+    folder = cache / hashlib.sha256(about.encode()).hexdigest()[:40]
     batches = _batches(lambda: encode_blocks(split, tokenizer, max_source_length, max_target_length, workers))
-    return _pairs(*cached_table(cache / name, _SCHEMA, batches), cache)
-
-
-def key(split: Split, tokenizer: Tokenizer, max_source_length: int, max_target_length: int) -> str:
-    """The name of a cached split, which depends on everything it is made from: 40 hexadecimal digits."""
-    limits = f"{max_source_length} {max_target_length}"
-    digest = hashlib.sha256(f"{FORMAT} {tokenizer.fingerprint} {limits} {len(split.source)}\n".encode())
-    for side in (split.source, split.target):
-        for first in range(0, len(side), BLOCK):
-            block = side[first : first + BLOCK]
-            # The lengths distinguish texts that are equal when joined.
-            digest.update(np.fromiter(map(len, block), dtype=np.int64).tobytes())
-            digest.update("\n".join(block).encode())
-    return digest.hexdigest()[:40]
+    return _pairs(*cached_table(folder, _SCHEMA, batches), cache)
 
 
 def spilled(blocks: Iterator[Block], cache: Path) -> EncodedPairs:

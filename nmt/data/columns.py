@@ -11,7 +11,6 @@ from nmt.data.languages import ENDINGS, UNNAMED, language_code, language_codes
 from nmt.data.text_formats import FIRST_LINES
 from nmt.data.text_tables import TextTable, kind, language_of_column, number_of, peek
 from nmt.system.errors import UserError, nearest
-from nmt.text.scripts import script_of, script_of_language
 
 #: Columns by number, from 1, or by name; None leaves the choice to the table.
 Wanted = Sequence[int | str] | None
@@ -135,9 +134,8 @@ def guess_languages(
     """Codes from the names of two files (corpus.de.gz, german.txt), or of one and its columns (de-en.tsv, cmn.txt).
 
     Args:
-        files: a source and a target file, or one table, whose first lines are read: a header may name languages, in a
-            file of Tatoeba's the first column is English, and the script may tell which column is in the language that
-            the file is named after.
+        files: a source and a target file, or one table, whose first lines are read: a header may name languages, and
+            in a file of Tatoeba's the first column is English.
         columns: which are source and target; see `choose_columns`.
         languages: that the user names, by which columns are chosen.
         plain: whether the table has no header.
@@ -157,7 +155,8 @@ def guess_languages(
         with contextlib.suppress(UserError):  # `DataSource.check` says what is wrong
             table = peek(files[0], names_in(columns))
             table = table._replace(header=[]) if plain else table
-            chosen, _ = choose_columns(files[0], table, columns, _codes(languages))
+            known = languages if None in languages else language_codes((str(languages[0]), str(languages[1])))
+            chosen, _ = choose_columns(files[0], table, columns, known)
     pair = [language_code(name) for name in re.split("[-_]", stems[0])]
     by_column: Mapping[int, str] = {}
     header = {number: code for number, name in enumerate(table.header, 1) if (code := language_of_column(name))}
@@ -166,22 +165,7 @@ def guess_languages(
         by_column = header
     elif len(pair) == 2 and pair[0] and pair[1] and pair[0] != pair[1]:
         by_column = {min(first): pair[0], max(first): pair[1]}
-    elif (code := language_code(stems[0])) is not None:
-        by_column = _languages_by_script(table, code, first)
+    elif (code := language_code(stems[0])) and any("tatoeba.org" in row for row in table.rows[:1]):
+        by_column = {1: "en", 2: code}
     source, target = (by_column.get(column, name) for column, name in zip(chosen, UNNAMED, strict=True))
     return source, target
-
-
-def _codes(names: Languages) -> Languages:
-    """The codes of the languages that are named."""
-    return names if None in names else language_codes((str(names[0]), str(names[1])))
-
-
-def _languages_by_script(table: TextTable, code: str, columns: tuple[int, int]) -> Mapping[int, str]:
-    """The languages of two columns of a file that is named after one language, as far as they are known."""
-    rows = [row.split("\t") for row in table.rows[:FIRST_LINES]]
-    if rows and len(rows[0]) > 2 and "tatoeba.org" in rows[0][2]:
-        return {1: "en", 2: code}
-    texts = {column: [row[column - 1] for row in rows if column <= len(row)] for column in columns}
-    fits = [column for column, text in texts.items() if script_of(text) == script_of_language(code) != ""]
-    return {fits[0]: code} if len(fits) == 1 else {}

@@ -7,15 +7,16 @@ Shapes: B sentences, K previous sentences of each, C tokens of the longest of th
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice, takewhile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby, islice, takewhile
+from operator import itemgetter
 from typing import Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from nmt.data.batch import Batch, Integers
+from nmt.data.batch import Batch
 from nmt.data.dataset import Split
 from nmt.data.stored import Stored
 from nmt.system.errors import UserError
@@ -25,14 +26,10 @@ from nmt.text.tokenizer import EOS, PAD, Tokenizer
 
 #: How the lines of a text to translate come in documents: separated by empty lines, all in one, or each on its own.
 Followed = Literal["blank", "one", "none"]
-#: Lines that are looked at together.
-_MANY = 1 << 16
 
 
 def by_blank_lines(*sides: Sequence[str], names: Sequence[str] = ("source", "target")) -> Iterator[int]:
-    """The number of each line's document, from 0, where empty lines separate documents.
-
-    An empty line belongs to the document that it ends. Several in a row separate as one does.
+    """The number of each line's document, from 0; an empty line, or several in a row, belong to the one that they end.
 
     Raises:
         UserError: a line is empty on one side and not on the other, so that documents are not the same on both.
@@ -51,33 +48,6 @@ def by_blank_lines(*sides: Sequence[str], names: Sequence[str] = ("source", "tar
             begun = True
         elif begun:
             document, begun = document + 1, False
-
-
-def by_ids(ids: Iterable[str], name: str) -> Iterator[int]:
-    """The number of each line's document, from 0, from the ids of a column; lines with one id are one document.
-
-    Raises:
-        UserError: an id returns after another one, so that a document is not in one place.
-    """
-    seen: dict[str, int] = {}
-    last = None
-    for number, text in enumerate(ids, start=1):
-        if text != last and text in seen:
-            raise UserError(
-                f"{name}, line {number}: document '{text}' returns; its last line was line {seen[text]}. Sort the file "
-                "so that the lines of a document are neighbours."
-            )
-        seen[text], last = number, text
-        yield len(seen) - 1
-
-
-def starts_of(documents: Sequence[int]) -> Integers:
-    """The first row of each document, in ascending order, from the number of each row's document."""
-    starts = [np.zeros(min(1, len(documents)), dtype=np.int64)]
-    for first in range(1, len(documents), _MANY):
-        block = np.asarray(documents[first - 1 : first + _MANY])
-        starts.append(np.flatnonzero(np.diff(block)) + first)
-    return np.concatenate(starts)
 
 
 def numbered(lines: Sequence[str], documents: Followed) -> list[int]:
@@ -118,14 +88,9 @@ def contexts_of(source: Sequence[str], documents: Sequence[int] | None, sentence
     if documents is None:
         return [[] for _ in source]
     contexts: list[list[str]] = []
-    for first, end in _spans(documents):
-        contexts += Follower(sentences, "one").take(source[first:end])
+    for _, lines in groupby(zip(documents, source, strict=True), key=itemgetter(0)):
+        contexts += Follower(sentences, "one").take(line for _, line in lines)
     return contexts
-
-
-def _spans(documents: Sequence[int]) -> Iterator[tuple[int, int]]:
-    starts = starts_of(documents).tolist()
-    yield from zip(starts, [*starts, len(documents)][1:], strict=True)
 
 
 def context_tensor(contexts: Sequence[Sequence[Sequence[int]]]) -> Tensor:
@@ -164,12 +129,11 @@ class Contexts:
     def __call__(self, batch: Batch) -> Batch:
         """The batch with its contexts."""
         before = [list(self._before(row))[::-1] for row in batch.rows.tolist()]
-        if self._tokens is not None:
-            tokens = self._tokens
-            return batch._replace(context=context_tensor([[tokens[row] for row in rows] for rows in before]))
-        wanted = sorted({row for rows in before for row in rows})
-        found = dict(zip(wanted, self._encode([self._lines[row] for row in wanted]), strict=True))
-        return batch._replace(context=context_tensor([[found[row] for row in rows] for rows in before]))
+        tokens: Mapping[int, list[int]] | Sequence[list[int]] | None = self._tokens
+        if tokens is None:
+            wanted = sorted({row for rows in before for row in rows})
+            tokens = dict(zip(wanted, self._encode([self._lines[row] for row in wanted]), strict=True))
+        return batch._replace(context=context_tensor([[tokens[row] for row in rows] for rows in before]))
 
     def _encode(self, lines: Sequence[str]) -> list[list[int]]:
         return [tokens[: self._max_length] for tokens in self._vocabulary.encode(lines)]

@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 
 from nmt.data.dataset import Split
-from nmt.data.document_lines import starts_of
 from nmt.system.errors import UserError
 from nmt.text.canonical import canonical
 
@@ -116,7 +115,7 @@ def hold_out_documents(documents: Sequence[int], sizes: Mapping[str, int], seed:
         UserError: there are too few documents for one in each set.
     """
     wanted = {name: size for name, size in sizes.items() if size > 0}
-    starts = starts_of(documents)
+    starts = np.flatnonzero(np.diff(documents, prepend=-1))
     if len(starts) <= len(wanted):
         raise UserError(
             f"{len(wanted) + 1} sets need a document each, but there are {len(starts)}: documents are held out "

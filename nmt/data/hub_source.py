@@ -24,7 +24,7 @@ from nmt.text.canonical import any_text
 #: Usual names of validation splits on the Hub.
 _VALID = ("validation", "valid", "val", "dev")
 #: Formats of a single file, by the ending of its name.
-_READERS = {"json": "json", "jsonl": "json", "ndjson": "json", "parquet": "parquet"}
+_READERS = {".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet"}
 #: Seconds to wait for an answer of the Hub.
 _PATIENCE = 10.0
 #: Rows that are read at a time.
@@ -145,28 +145,27 @@ class Hub(DataSource):
 
     def _find_columns(self, features: Mapping[str, Any]) -> list[tuple[str, str | None]]:
         """For each side the column, and the key in it if the column holds one sentence per language."""
-        columns = list(features)
         matches: list[tuple[str, str | None]] = []
+        keys = {name: _keys(feature) for name, feature in features.items()}
         for side, column, language in zip(("source", "target"), self._columns, self._keys, strict=True):
-            if column is not None and column not in columns:
+            if column is not None and column not in keys:
                 raise UserError(
-                    f"data.{side}_column={column} is not a column of {self._path}; it has {', '.join(columns)}."
-                    f"{nearest(column, columns)}"
+                    f"data.{side}_column={column} is not a column of {self._path}; it has {', '.join(keys)}."
+                    f"{nearest(column, keys)}"
                 )
-            if column is None and language in columns:
-                column = language
-            if column is not None and not _keys(features[column]):
-                matches.append((column, None))
-                continue
-            holders = [name for name in columns if language in _keys(features[name]) and column in (None, name)]
-            if not holders:
-                have = sorted({key for name in columns for key in _keys(features[name])})
+            plain = column or language
+            holders = [name for name in keys if language in keys[name] and column in (None, name)]
+            if keys.get(plain) == []:
+                matches.append((plain, None))
+            elif holders:
+                matches.append((holders[0], language))
+            else:
+                have = ", ".join(sorted({key for name in keys for key in keys[name]}))
                 raise UserError(
-                    f"{self._path} has no column for {language!r}: its columns are {', '.join(columns)}"
-                    f"{', with the languages ' + ', '.join(have) if have else ''}. Give data.source= and data.target= "
-                    "as they are called there, or data.source_column= and data.target_column=."
+                    f"{self._path} has no column for {language!r}: its columns are {', '.join(keys)}"
+                    f"{have and ', with the languages '}{have}. Give data.source= and data.target= as they are called "
+                    "there, or data.source_column= and data.target_column=."
                 )
-            matches.append((holders[0], language))
         return matches
 
     def _load(self) -> Mapping[str, Any]:
@@ -184,27 +183,28 @@ def load_tables(path: str, name: str | None, revision: str | None) -> Mapping[st
     """
     import datasets  # type: ignore[import-untyped]  # slow to import
 
-    folder = Path(path).expanduser()
-    local, ending = folder.is_dir(), next((each[1:] for each in folder.suffixes[::-1] if each[1:] in _READERS), None)
-    if ending is not None and not local and not folder.is_file():
-        raise missing_file(folder)
-    if ending is None and folder.is_file():
+    place = Path(path).expanduser()
+    reader = next((_READERS[ending] for ending in place.suffixes[::-1] if ending in _READERS), None)
+    if reader is not None and not place.exists():
+        raise missing_file(place)
+    if reader is None and place.is_file():
         raise UserError(
-            f"data.path={path}: a file must end in .{', .'.join(_READERS)}. Other text and tables are for data.files=."
+            f"data.path={path}: a file must end in {', '.join(_READERS)}. Other text and tables are for data.files=."
         )
     try:
-        if local and any((folder / mark).is_file() for mark in ("dataset_dict.json", "state.json")):
-            tables = datasets.load_from_disk(str(folder))
-        elif local:
-            tables = datasets.load_dataset(str(folder), name)
-        elif ending is not None:
-            local, tables = True, datasets.load_dataset(_READERS[ending], data_files=str(folder))
+        if any((place / mark).is_file() for mark in ("dataset_dict.json", "state.json")):
+            tables = datasets.load_from_disk(str(place))
+        elif place.is_dir():
+            tables = datasets.load_dataset(str(place), name)
+        elif reader is not None:
+            tables = datasets.load_dataset(reader, data_files=str(place))
         else:
             with _offline_if_unreachable():
                 tables = datasets.load_dataset(path, name, revision=revision)
     except Exception as error:  # the library does not document which errors it raises
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        if local:
+        cure = "See data.path= (owner/name, as on the Hub), data.name= (its configuration) and data.revision=."
+        if place.exists():
             cure = (
                 "A folder must be written by `save_to_disk`, or contain parquet, JSON or CSV files; or name one file."
             )
@@ -213,8 +213,6 @@ def load_tables(path: str, name: str | None, revision: str | None) -> Mapping[st
                 "The Hub cannot be reached and the data set is not in its cache: connect to a network, or use local "
                 "files (data.root=DIR, data=text, data.files=[...]) or a local folder (data.path=DIR)."
             )
-        else:
-            cure = "See data.path= (owner/name, as on the Hub), data.name= (its configuration) and data.revision=."
         raise UserError(f"Cannot read the data set {path}: {reason}. {cure}") from error
     return tables if isinstance(tables, Mapping) else {"train": tables}
 
@@ -229,14 +227,11 @@ def _offline_if_unreachable() -> Iterator[None]:
     import huggingface_hub
 
     host = urllib.parse.urlsplit(huggingface_hub.constants.ENDPOINT)
-    reachable = True
-    if not urllib.request.getproxies():  # a proxy may reach the Hub where we cannot
-        try:
-            socket.create_connection((host.hostname or "", host.port or 443), timeout=_PATIENCE).close()
-        except OSError:
-            reachable = False
     before = datasets.config.HF_HUB_OFFLINE, huggingface_hub.constants.HF_HUB_OFFLINE
-    if not reachable:
+    try:
+        if not urllib.request.getproxies():  # a proxy may reach the Hub where we cannot
+            socket.create_connection((host.hostname or "", host.port or 443), timeout=_PATIENCE).close()
+    except OSError:
         datasets.config.HF_HUB_OFFLINE = huggingface_hub.constants.HF_HUB_OFFLINE = True
     try:
         yield
@@ -246,9 +241,7 @@ def _offline_if_unreachable() -> Iterator[None]:
 
 def _keys(feature: Any) -> list[str]:
     """The languages of a column that holds {language: sentence}; [] for any other column."""
-    if isinstance(feature, Mapping):
-        return list(feature)
-    return list(getattr(feature, "languages", None) or [])
+    return list(feature) if isinstance(feature, Mapping) else list(getattr(feature, "languages", None) or [])
 
 
 def _cells(table: Any, name: str, key: str | None, known: Path | None) -> Sequence[str]:

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nmt.data.text_tables import doubts_of
+from nmt.data.text_formats import FIRST_LINES, format_of
 from nmt.text.scripts import lengths
 
 Scores = npt.NDArray[np.float64]
@@ -83,7 +83,10 @@ def doubts_about(sides: Sequence[Sequence[str]], names: Sequence[str], start: in
 
     `sides` are all lines of both, of which the first has the number `start` in its file.
     """
-    notes = [note for side, name in zip(sides, names, strict=True) for note in doubts_of(side, name)]
+    formats = ((name, format_of(side[:FIRST_LINES])) for side, name in zip(sides, names, strict=True))
+    notes = [
+        f"warning: {name} looks like {found.name}. Its lines are taken as they are." for name, found in formats if found
+    ]
     shift = find_shift(*sides)
     if shift is None:
         return notes

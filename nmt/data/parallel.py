@@ -1,12 +1,12 @@
 """Files of sentence pairs, as their lines: two files or a table; and files of word links."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from nmt.data.columns import Wanted, choose_columns, names_in
 from nmt.data.dataset import Split
-from nmt.data.document_lines import by_blank_lines, by_ids
+from nmt.data.document_lines import by_blank_lines
 from nmt.data.languages import UNNAMED
 from nmt.data.lines import check_once
 from nmt.data.misalignment import doubts_about
@@ -116,7 +116,7 @@ class ParallelLines(NamedTuple):
 def read_files(
     files: Sequence[Path],
     columns: Wanted = None,
-    documents: Literal["blank"] | int | None = None,
+    documents: Literal["blank"] | None = None,
     known: Path | None = None,
     languages: tuple[str, str] = UNNAMED,
     plain: bool = False,
@@ -126,7 +126,7 @@ def read_files(
     Args:
         files: one or two paths.
         columns: of a table; see `choose_columns`.
-        documents: "blank", or the column with the id of a line's document; None without documents.
+        documents: "blank" if empty lines separate documents; None without documents.
         known: see `nmt.data.stored.text_lines`.
         languages: codes, for the columns of a table.
         plain: take the lines as they are: no headers, CSV and quotes, and a note in place of an error for another
@@ -135,11 +135,6 @@ def read_files(
     Raises:
         UserError: a file is missing, malformed, of another format or not UTF-8, or the two sides are not parallel.
     """
-    if isinstance(documents, int) and len(files) != 1:
-        raise UserError(
-            f"data.documents={documents} is a column of a tab-separated file, but there are {len(files)} files. Give "
-            "data.documents=blank for documents that empty lines separate."
-        )
     if len(files) == 2:
         names, notes, first = [str(path) for path in files], list[str](), 1
         source, target = read_parallel(files[0], files[1], known)
@@ -156,13 +151,10 @@ def read_files(
         source, target = read_columns(files[0], table, chosen)
         notes, first = [*table.notes, *notes], table.first
         names = [f"{files[0]} (column {column})" for column in chosen]
-    if documents is None:
-        return ParallelLines(source, target, None, notes, names, first)
-    if documents == "blank":
-        numbers = by_blank_lines(source, target, names=names)
-    else:
-        numbers = by_ids(_document_ids(table, documents, files[0]), str(files[0]))
-    return ParallelLines(source, target, counted(numbers, len(source), known), notes, names, first)
+    numbers = None
+    if documents is not None:
+        numbers = counted(by_blank_lines(source, target, names=names), len(source), known)
+    return ParallelLines(source, target, numbers, notes, names, first)
 
 
 def _header(files: Sequence[Path], sides: tuple[Sequence[str], Sequence[str]]) -> list[str]:
@@ -171,20 +163,3 @@ def _header(files: Sequence[Path], sides: tuple[Sequence[str], Sequence[str]]) -
         refuse_format(path, side)
     names = [side[0].strip() for side in sides]
     return names if is_header(names, [side[1:FIRST_LINES] for side in sides]) else []
-
-
-def _document_ids(table: TextTable, column: int, path: Path) -> Iterator[str]:
-    """A column of a table, counted from 1; a blank row repeats the entry before it.
-
-    Raises:
-        UserError: a row does not have the column.
-    """
-    entry = ""
-    for number, row in enumerate(table.rows):
-        fields = row.split("\t")
-        if len(fields) < column and not shows_nothing(row):
-            raise UserError(
-                f"{table.place(number, path)}: no column {column} with the document's id (data.documents={column})."
-            )
-        entry = fields[column - 1] if len(fields) >= column else entry
-        yield entry

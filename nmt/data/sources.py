@@ -163,7 +163,7 @@ class UserFiles(DataSource):
         columns: tuple[Positive | str, Positive | str] | None = None,
         seed: NotNegative = 1,
         train_links: str | None = None,
-        documents: Literal["blank"] | Positive | None = None,
+        documents: Literal["blank"] | None = None,
         lines: Literal["auto", "plain"] = "auto",
     ) -> None:
         self._train_links, self._documents, self._plain = train_links, documents, lines == "plain"

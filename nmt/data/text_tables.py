@@ -19,7 +19,6 @@ from nmt.system.errors import UserError
 _QUOTED: Final = re.compile(r'(?:(?<=\t)|^)"(?:[^"\t]|"")*""(?:[^"\t]|"")*"(?=\t|$)')
 #: A cell that begins with a quote and ends in another line.
 _OPEN: Final = re.compile(r'(?:(?<=\t)|^)"(?:[^"\t]|"")*$')
-_SEPARATOR: Final = re.compile(r'"?sep=(.)"?')
 _SENTENCE_END: Final = tuple('.!?…。！？।؟။"»”’)')
 #: Words of headers, beside the names of languages.
 _HEADER_WORDS: Final = frozenset(
@@ -85,23 +84,20 @@ def peek(path: Path, names: Sequence[str] = ()) -> TextTable:
 
 def _table(path: Path, lines: Sequence[str], known: Path | None, names: Sequence[str], whole: bool = True) -> TextTable:
     refuse_format(path, lines)
-    named = _SEPARATOR.fullmatch(lines[0]) if lines else None
-    delimiter, first = (named[1], 2) if named else (_delimiter(lines[:FIRST_LINES], path), 1)
-    if named or delimiter != "\t":
+    delimiter = _delimiter(lines[:FIRST_LINES], path)
+    if delimiter != "\t":
         notes = [f"{path} is read as CSV with {delimiter!r} between columns."]
-        rows = _held(
-            lambda: _parsed(path, itertools.islice(lines, first - 1, None), delimiter, first, whole), lines, known
-        )
+        rows = _held(lambda: _parsed(path, lines, delimiter, whole), lines, known)
     else:
         rows, notes = _without_quotes(path, lines, known, whole)
     parsed = rows is not lines
     cells = [[cell.strip() for cell in row.split("\t")] for row in rows[:FIRST_LINES]]
     header = cells[0] if cells else []
     if not (names and all(number_of(name, header) for name in names)) and not _is_header(header, cells[1:]):
-        return TextTable(rows, [], first, notes, parsed)
+        return TextTable(rows, [], 1, notes, parsed)
     listed = ", ".join(name or "-" for name in header)
-    notes.append(f"{path}, line {first}: a header, not a pair ({listed}). If it is a pair, give data.lines=plain.")
-    return TextTable(without(rows, [0]), header, first + 1, notes, parsed)
+    notes.append(f"{path}, line 1: a header, not a pair ({listed}). If it is a pair, give data.lines=plain.")
+    return TextTable(without(rows, [0]), header, 2, notes, parsed)
 
 
 def number_of(name: str, header: Sequence[str]) -> int | None:
@@ -135,7 +131,7 @@ def _delimiter(lines: Sequence[str], path: Path) -> str:
     return max("\t,;|", key=regularity) if ".csv" in path.suffixes else "\t"
 
 
-def _parsed(path: Path, lines: Iterable[str], delimiter: str, first: int, whole: bool) -> Iterator[str]:
+def _parsed(path: Path, lines: Iterable[str], delimiter: str, whole: bool) -> Iterator[str]:
     """The rows of CSV, with a tab between cells and a space for a line break in a cell.
 
     Raises:
@@ -146,7 +142,7 @@ def _parsed(path: Path, lines: Iterable[str], delimiter: str, first: int, whole:
     reader, width = csv.reader((f"{line}\n" for line in lines), delimiter=delimiter, strict=True), 0
 
     def wrong(reason: str) -> UserError:
-        return UserError(f"{path}, line {reader.line_num + first - 1}: {reason}.{cure}")
+        return UserError(f"{path}, line {reader.line_num}: {reason}.{cure}")
 
     try:
         for cells in reader:
@@ -172,25 +168,13 @@ def _without_quotes(
         return lines, []
     about = f"{path} has the quotes of a spreadsheet, such as in line {min(*quoted[:1], *opened[:1], len(lines)) + 1:,}"
     try:
-        rows = _held(lambda: _parsed(path, lines, "\t", 1, whole), lines, known)
+        rows = _held(lambda: _parsed(path, lines, "\t", whole), lines, known)
     except UserError as error:
         # Without doubled quotes, these are the quotes of the text.
         return lines, [f"warning: {about}, but not everywhere, so they stay. {error}"] if quoted else []
     return rows, [
         f"{about}: {len(quoted):,} lines with quotes in quotes, {len(lines) - len(rows):,} line breaks in cells. The "
         "quotes around cells are removed, and line breaks become spaces (data.lines=plain keeps them)."
-    ]
-
-
-def doubts_of(lines: Sequence[str], name: str) -> list[str]:
-    """What to tell the user of lines that are another format's, or have the quotes of a spreadsheet."""
-    found = format_of(lines[:FIRST_LINES])
-    notes = [] if found is None else [f"warning: {name} looks like {found.name}. Its lines are taken as they are."]
-    quoted = [row for row, line in enumerate(lines) if '"' in line and _QUOTED.fullmatch(line)]
-    return notes + [
-        f"warning: {name}: {len(quoted):,} lines have the quotes of a spreadsheet around them and double quotes inside "
-        f"(line {row + 1:,} is the first). They are taken as text. Save the table without them, or as CSV."
-        for row in quoted[:1]
     ]
 
 

@@ -1,7 +1,6 @@
 """Batches: every pair once, padded as a list would be, within the budget, with little padding, the same for a seed."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +10,6 @@ from hypothesis import strategies as st
 
 from nmt.data.batch import make_batch
 from nmt.data.dataset import Split
-from nmt.data.lines import read_lines
 from nmt.data.pairs import EncodedPairs, Ragged, SampledPairs, encode_in_memory, length_ratio
 from nmt.data.token_batches import TokenBatches, plan_batches
 from nmt.text.tokenizer import BOS, EOS, PAD, Tokenizer, Vocabulary
@@ -68,12 +66,6 @@ def test_a_batch_by_the_book(pairs: list[tuple[list[int], list[int]]]) -> None:
     assert batch.links.shape == (len(pairs), 0, 0)  # nothing guides
     dtypes = [tensor.dtype for tensor in batch[:7]]
     assert dtypes == [torch.int64, torch.bool, torch.int64, torch.int64, torch.int64, torch.bool, torch.int64]
-
-
-def test_target_in_of_the_longest_ends_before_its_end() -> None:
-    batch = make_batch([[5]], [[6, 7, 8]])
-    assert batch.target_in.tolist() == [[BOS, 6, 7, 8]]
-    assert batch.target_out.tolist() == [[6, 7, 8, EOS]]
 
 
 def test_a_batch_without_targets() -> None:
@@ -147,16 +139,6 @@ def test_less_than_a_tenth_is_padding(count: int, tokens: int, shuffled: bool) -
     assert fill > (0.75 if count == 29_000 else 0.5)
 
 
-def test_padding_of_multi30k(corpora: Path) -> None:
-    source, target = (read_lines(corpora / "multi30k" / f"train.{code}.gz") for code in ("de", "en"))
-    tokenizer, _ = TokenizerTrainer("bpe", vocabulary_size=4000).train(source, target)
-    pairs = encode_in_memory(Split("train", source, target), tokenizer, max_source_length=100, max_target_length=100)
-    assert len(pairs) == 29_000
-    for tokens in (1_000, 4_000, 8_000):
-        batches = TokenBatches(pairs, tokens_per_batch=tokens, seed=1)
-        assert max(batches.padding) < 0.1
-
-
 @pytest.fixture(scope="module")
 def numbered() -> EncodedPairs:
     """Pairs of many lengths; the first token of each names it."""
@@ -183,12 +165,6 @@ def test_an_epoch_is_a_function_of_seed_and_number(numbered: EncodedPairs) -> No
     batches = TokenBatches(numbered, tokens_per_batch=300, seed=1)
     list(batches.epoch(7))
     assert [batch.rows.tolist() for batch in batches.epoch(3)] == order(1, 3)
-
-
-def test_batches_come_in_no_order_of_length(numbered: EncodedPairs) -> None:
-    sizes = [batch.target_out.shape[1] for batch in TokenBatches(numbered, tokens_per_batch=300, seed=1).epoch(0)]
-    assert sizes != sorted(sizes)
-    assert abs(np.corrcoef(sizes, range(len(sizes)))[0, 1]) < 0.6
 
 
 def test_plan_collate_and_epoch_agree(numbered: EncodedPairs) -> None:

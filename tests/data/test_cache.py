@@ -1,15 +1,12 @@
 """The cache gives what tokenising gives, is shared by content, and heals itself."""
 
-import multiprocessing
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from nmt.data.cache import key, prepare
+from nmt.data.cache import prepare
 from nmt.data.dataset import Split
 from nmt.data.pairs import EncodedPairs, encode_blocks, encode_in_memory
 from nmt.system.errors import UserError
@@ -84,39 +81,20 @@ def test_a_split_with_nothing_left_is_cached_too(tokenizer: Tokenizer, tmp_path:
         assert pairs.source_lengths.tolist() == []
 
 
-@settings(max_examples=40)
-@given(st.lists(st.text(max_size=3), min_size=1, max_size=4), st.lists(st.text(max_size=3), min_size=1, max_size=4))
-def test_keys_differ_exactly_where_the_content_does(one: list[str], other: list[str]) -> None:
-    tokenizer = _tokenizer()
-
-    def of(lines: list[str]) -> str:
-        return key(Split("x", lines, lines), tokenizer, 10, 10)
-
-    assert (of(one) == of(other)) == (one == other)
-
-
-def _tokenizer() -> Tokenizer:
-    if not _made:
-        _made.append(TokenizerTrainer("char").train(SOURCE, TARGET)[0])
-    return _made[0]
-
-
-_made: list[Tokenizer] = []
-
-
-def test_keys_depend_on_tokenizer_limits_and_sides(tokenizer: Tokenizer) -> None:
-    split = Split("train", ["a"], ["b"])
-    keys = [
-        key(split, tokenizer, 10, 10),
-        key(split, tokenizer, 11, 10),
-        key(split, tokenizer, 10, 11),
-        key(split, _tokenizer(), 10, 10),
-        key(Split("train", ["b"], ["a"]), tokenizer, 10, 10),
-        key(Split("train", ["a", ""], ["b", ""]), tokenizer, 10, 10),
+def test_keys_depend_on_text_tokenizer_and_limits(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    chars = TokenizerTrainer("char").train(SOURCE, TARGET)[0]
+    a, b, longer = ["a"], ["b"], ["a", ""]
+    cases = [
+        (a, b, tokenizer, 10),
+        (a, b, tokenizer, 11),
+        (a, b, chars, 10),
+        (b, a, chars, 10),
+        (longer, longer, chars, 10),
     ]
-    assert len(set(keys)) == len(keys)
-    # The split's name is not content: what is the same is stored once.
-    assert key(Split("valid", ["a"], ["b"]), tokenizer, 10, 10) == keys[0]
+    for count, (source, target, which, most) in enumerate(cases, start=1):
+        for name in ("train", "valid"):  # the split's name is not content: what is the same is stored once
+            prepare(Split(name, source, target), which, max_source_length=most, max_target_length=10, cache=tmp_path)
+        assert len(list(tmp_path.iterdir())) == count
 
 
 @pytest.mark.parametrize("damage", ["truncated", "flipped", "no description", "bad description", "a file", "no pairs"])
@@ -148,33 +126,6 @@ def test_a_damaged_cache_is_rebuilt(damage: str, tokenizer: Tokenizer, tmp_path:
     assert same(prepare(split, tokenizer, **LIMITS, cache=tmp_path), expected)
     assert [path.name for path in tmp_path.iterdir()] == [folder.name]
     assert (folder / "table.arrow").read_bytes() != bytes(data[: len(data) // 2])
-
-
-def _prepare_at_once(cache: Path, barrier: "multiprocessing.synchronize.Barrier", model: bytes, results: Path) -> None:
-    from nmt.text.tokenizer import Vocabulary
-
-    pieces = Vocabulary(model)
-    barrier.wait()
-    pairs = prepare(Split("train", SOURCE, TARGET), Tokenizer(pieces, pieces, joint=True), **LIMITS, cache=cache)
-    results.write_text(str(int(pairs.source_lengths.sum())))
-
-
-@pytest.mark.long
-def test_runs_side_by_side_share_it(tokenizer: Tokenizer, tmp_path: Path) -> None:
-    context = multiprocessing.get_context("spawn")
-    barrier = context.Barrier(2)
-    cache, results = tmp_path / "cache", [tmp_path / "0", tmp_path / "1"]
-    processes = [
-        context.Process(target=_prepare_at_once, args=(cache, barrier, tokenizer.source.model, result))
-        for result in results
-    ]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join(timeout=600)
-    assert [process.exitcode for process in processes] == [0, 0]
-    assert results[0].read_text() == results[1].read_text()
-    assert len(list(cache.iterdir())) == 1
 
 
 def test_the_loser_of_a_race_takes_what_is_there(

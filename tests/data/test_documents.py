@@ -13,7 +13,6 @@ from nmt.data.document_lines import (
     Contexts,
     Follower,
     by_blank_lines,
-    by_ids,
     context_tensor,
     contexts_of,
     numbered,
@@ -48,12 +47,6 @@ def test_empty_lines_end_documents() -> None:
 def test_a_line_that_is_empty_on_one_side_only() -> None:
     with pytest.raises(UserError, match=r"t\.en, line 2: empty, but t\.de has text there.*Empty the line on both"):
         list(by_blank_lines(["a", "b"], ["a", ""], names=("t.de", "t.en")))
-
-
-def test_ids_of_documents() -> None:
-    assert list(by_ids(["x", "x", "7", "y"], "f.tsv")) == [0, 0, 1, 2]
-    with pytest.raises(UserError, match=r"f\.tsv, line 4: document 'x' returns; its last line was line 2"):
-        list(by_ids(["x", "x", "7", "x"], "f.tsv"))
 
 
 @given(st.lists(st.sampled_from(["", " ", "a", "b", "c"]), max_size=30), st.integers(0, 4), st.data())
@@ -122,7 +115,7 @@ def test_documents_are_held_out_whole() -> None:
 
 
 class TestFiles:
-    """The two layouts of documents in files, read to the same documents."""
+    """Documents in files."""
 
     SOURCE = ("eins", "zwei", "", "drei", "vier", "fünf")
     TARGET = ("one", "two", "", "three", "four", "five")
@@ -134,14 +127,6 @@ class TestFiles:
             data = UserFiles(files, documents="blank", valid=files, test_pairs=0, valid_pairs=valid_pairs)
             train = data.read("train")
             assert (list(train.source), list(train.documents or [])) == self.EXPECTED
-
-    def test_a_column(self, tmp_path: Path) -> None:
-        rows = zip(self.SOURCE, self.TARGET, ("x", "x", "", "y", "y", "y"), strict=True)
-        path = str(write_lines(tmp_path / "de-en.tsv", ["\t".join(row) if row[0] else "" for row in rows]))
-        train = UserFiles(path, documents=3, valid=path, test_pairs=0).read("train")
-        assert (list(train.source), list(train.documents or [])) == self.EXPECTED
-        with pytest.raises(UserError, match=r"line 1: no column 4 with the document's id \(data\.documents=4\)"):
-            UserFiles(path, documents=4, valid=path, test_pairs=0).read("train")
 
     def test_without_documents_nothing_is_a_document(self, tmp_path: Path) -> None:
         files = [str(write_lines(tmp_path / "a.de", self.SOURCE)), str(write_lines(tmp_path / "a.en", self.TARGET))]

@@ -117,11 +117,6 @@ def test_a_large_table_stays_in_its_files(
         assert not isinstance(splits["train"].source, StoredLines)
 
 
-def test_a_single_saved_table_is_a_training_split(tmp_path: Path) -> None:
-    datasets.Dataset.from_dict({"translation": translations(100)}).save_to_disk(str(tmp_path / "one"))
-    assert len(Hub(str(tmp_path / "one")).read("train").source) == 80
-
-
 def test_mistakes(tmp_path: Path) -> None:
     path = saved(tmp_path, train={"translation": translations(3)}, validation={"translation": translations(3)})
     with pytest.raises(UserError, match=r"no column for 'fr': its columns are translation, with the languages de, en"):

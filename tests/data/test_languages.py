@@ -16,28 +16,18 @@ JAPANESE, GERMAN = ["わたしは学生です。", "おはようございます�
     ("name", "code"),
     [
         ("de", "de"),
-        ("deu", "deu"),
         ("cmn", "cmn"),
         ("zh-Hans", "zh-Hans"),
-        ("pt_BR", "pt_BR"),
         ("no", "no"),
         ("cn", "zh"),
-        ("jp", "ja"),
-        ("kr", "ko"),
         ("cz", "cs"),
-        ("ua", "uk"),
         ("uk", "uk"),
         ("chinese", "zh"),
-        ("Chinese", "zh"),
-        ("german", "de"),
         ("Mandarin", "zh"),
         ("thai", "th"),
-        ("raw", None),
         ("cmn-raw", None),
         ("us", None),
-        ("xx", None),
         ("corpus", None),
-        ("", None),
         ("数据", None),
     ],
 )
@@ -57,18 +47,12 @@ def test_names_that_mean_nothing_or_the_same_stay() -> None:
         (["corpus.de", "corpus.en"], ("de", "en")),
         (["corpus.de.gz", "corpus.en.txt"], ("de", "en")),
         (["x.pt_BR", "x.zh-Hans"], ("pt_BR", "zh-Hans")),
-        (["chinese.txt", "english.txt"], ("zh", "en")),
-        (["text.cn", "text.en"], ("zh", "en")),
         (["left.txt", "right.txt"], UNNAMED),
         (["a.de", "b.de"], UNNAMED),
-        (["a.de", "b.raw"], UNNAMED),
         (["train.src", "train.tgt"], UNNAMED),
         (["de-en.tsv"], ("de", "en")),
-        (["english_thai.tsv"], ("en", "th")),
         (["opus.de-fr.tsv.gz"], ("de", "fr")),
-        (["cmn-raw.tsv"], UNNAMED),
         (["zh-cn.tsv"], UNNAMED),
-        (["pairs.tsv"], UNNAMED),
         (["not-there/cmn.txt"], UNNAMED),
         ([".gz"], UNNAMED),
     ],
@@ -99,15 +83,6 @@ def test_a_file_of_tatoeba_has_english_first(tmp_path: Path) -> None:
     packed = tmp_path / "deu.txt.gz"
     packed.write_bytes(gzip.compress(path.read_bytes()))
     assert guess_languages([packed]) == ("en", "deu")
-
-
-def test_elsewhere_the_script_tells_the_column(tmp_path: Path) -> None:
-    assert guess_languages([write(tmp_path / "chinese.txt", ENGLISH, CHINESE)]) == ("source", "zh")
-    assert guess_languages([write(tmp_path / "cmn.tsv", CHINESE, ENGLISH)]) == ("cmn", "target")
-    assert guess_languages([write(tmp_path / "deu.txt", ENGLISH, GERMAN)]) == UNNAMED
-    assert guess_languages([write(tmp_path / "jpn.txt", ENGLISH, CHINESE)]) == UNNAMED
-    (tmp_path / "tha.txt").write_bytes(b"\xff\n")
-    assert guess_languages([tmp_path / "tha.txt"]) == UNNAMED
 
 
 def test_doubts_name_the_script_and_the_override() -> None:

@@ -2,59 +2,13 @@
 
 import gzip
 import io
-import os
-import threading
 import tracemalloc
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from nmt.data.lines import Invalid, LineDecoder, iterate_lines, open_lines, read_lines
+from nmt.data.lines import Invalid, LineDecoder, iterate_lines, read_lines
 from nmt.system.errors import UserError
-
-AWKWARD = [
-    "a\tb",
-    "",
-    "  ",
-    "q\u2028r\u2029s",
-    "a\rb",
-    "x\u0085y",
-    "\x0b\x0c\x1c\x1d\x1e",
-    "\u00a0z\u200b",
-    "\x00",
-    "é 数据 😀",
-]
-# Without what means something: the line feed, a carriage return at the end, a mark at the beginning.
-LINE = st.text(st.characters(codec="utf-8", exclude_characters="\n\r\ufeff"), max_size=8)
-
-
-def both_ways(path: Path) -> list[str]:
-    """The lines of a file, which must not depend on how it is read."""
-    with open_lines(path) as lines:
-        one_by_one = list(lines)
-    assert read_lines(path) == one_by_one
-    return one_by_one
-
-
-@given(
-    st.lists(LINE | st.sampled_from(AWKWARD)),
-    st.sampled_from(["\n", "\r\n"]),
-    st.booleans(),
-    st.booleans(),
-    st.booleans(),
-)
-def test_as_many_lines_as_line_ends(
-    tmp_path_factory: pytest.TempPathFactory, lines: list[str], end: str, ended: bool, mark: bool, packed: bool
-) -> None:
-    # The last line may end or not; where it is empty and does not end, it is no line.
-    text = end.join(lines) + (end if ended and lines else "")
-    data = (b"\xef\xbb\xbf" if mark else b"") + text.encode()
-    path = tmp_path_factory.mktemp("lines") / "text"
-    path.write_bytes(gzip.compress(data) if packed else data)
-    assert both_ways(path) == (lines if ended or not lines or lines[-1] else lines[:-1])
 
 
 @pytest.mark.parametrize(
@@ -75,26 +29,7 @@ def test_as_many_lines_as_line_ends(
 )
 def test_by_hand(data: bytes, lines: list[str], tmp_path: Path) -> None:
     (tmp_path / "text").write_bytes(data)
-    assert both_ways(tmp_path / "text") == lines
-
-
-def test_gzip_is_known_by_its_bytes_and_plain_text_too(tmp_path: Path) -> None:
-    (tmp_path / "packed.txt").write_bytes(gzip.compress(b"a\nb\n"))
-    (tmp_path / "plain.gz").write_bytes(b"a\nb\n")
-    assert both_ways(tmp_path / "packed.txt") == both_ways(tmp_path / "plain.gz") == ["a", "b"]
-
-
-@pytest.mark.parametrize("packed", [False, True])
-def test_what_is_not_utf8_is_named_with_its_line(packed: bool, tmp_path: Path) -> None:
-    path = tmp_path / "text.de"
-    data = b"eins\nzwei\r\ndr\xfcben\nvier\n"
-    path.write_bytes(gzip.compress(data) if packed else data)
-    with pytest.raises(UserError, match=r"text\.de, line 3: not valid UTF-8"):
-        read_lines(path)
-    with open_lines(path) as lines:
-        assert [next(lines), next(lines)] == ["eins", "zwei"]
-        with pytest.raises(UserError, match=r"text\.de, line 3: not valid UTF-8"):
-            next(lines)
+    assert read_lines(tmp_path / "text") == lines
 
 
 def test_a_missing_file_is_named_with_its_neighbours(tmp_path: Path) -> None:
@@ -105,35 +40,6 @@ def test_a_missing_file_is_named_with_its_neighbours(tmp_path: Path) -> None:
         read_lines(tmp_path / "nowhere" / "german.txt")
     with pytest.raises(UserError, match="is a folder"):
         read_lines(tmp_path)
-
-
-def test_lines_are_given_as_they_come() -> None:
-    reader, writer = os.pipe()
-    received: list[str] = []
-    arrived = threading.Semaphore(0)
-
-    def read() -> None:
-        with os.fdopen(reader, "rb") as stream:
-            for line in iterate_lines(stream, "standard input"):
-                received.append(line)
-                arrived.release()
-
-    thread = threading.Thread(target=read)
-    thread.start()
-    with os.fdopen(writer, "wb", buffering=0) as stream:
-        for number in range(3):
-            stream.write(f"line {number}\n".encode())
-            # The reader answers although the pipe stays open.
-            assert arrived.acquire(timeout=600)
-            assert received[-1] == f"line {number}"
-        stream.write(b"no line feed at the end")
-    thread.join(timeout=600)
-    assert received[-1] == "no line feed at the end"
-
-
-def test_the_stream_is_named() -> None:
-    with pytest.raises(UserError, match="standard input, line 2: not valid UTF-8"):
-        list(iterate_lines(io.BytesIO(b"a\n\xff\n"), "standard input"))
 
 
 @pytest.mark.parametrize(
@@ -165,15 +71,7 @@ def test_valid_lines_are_left_alone_and_one_warning_is_enough() -> None:
     assert len(warnings) == 1
 
 
-def one_by_one(path: Path) -> list[str]:
-    with open_lines(path) as lines:
-        return list(lines)
-
-
-@pytest.mark.parametrize("reads", [read_lines, one_by_one])
-def test_a_line_that_is_no_sentence_is_refused_before_it_fills_the_memory(
-    reads: Callable[[Path], list[str]], tmp_path: Path
-) -> None:
+def test_a_line_that_is_no_sentence_is_refused_before_it_fills_the_memory(tmp_path: Path) -> None:
     bomb = tmp_path / "bomb.gz"
     with gzip.open(bomb, "wb", compresslevel=1) as file:
         file.write(b"a line\n")
@@ -181,7 +79,7 @@ def test_a_line_that_is_no_sentence_is_refused_before_it_fills_the_memory(
             file.write(bytes(1 << 20))
     tracemalloc.start()
     with pytest.raises(UserError, match="line 2: longer than 16 MiB"):
-        reads(bomb)
+        read_lines(bomb)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 50 << 20

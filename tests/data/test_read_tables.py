@@ -171,10 +171,7 @@ def test_csv_that_is_not_well_formed_names_the_line(tmp_path: Path) -> None:
         UserFiles(str(path)).check()
 
 
-def test_the_header_of_two_files_and_of_documents(tmp_path: Path) -> None:
+def test_the_header_of_two_files(tmp_path: Path) -> None:
     for name, header, side in (("a.txt", "German", GERMAN), ("b.txt", "English", ENGLISH)):
         (tmp_path / name).write_text("\n".join([header, *side, ""]), encoding="utf-8")
     assert texts(UserFiles([str(tmp_path / "a.txt"), str(tmp_path / "b.txt")])) == WHOLE
-    rows = [("Doc", "German", "English"), *((number // 10, *pair) for number, pair in ROWS)]
-    data = UserFiles(table(tmp_path / "d.tsv", rows), documents=1)
-    assert (texts(data), data.read("train").documents is not None) == (WHOLE, True)

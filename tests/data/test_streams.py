@@ -25,7 +25,8 @@ from nmt.system.errors import UserError
 from nmt.system.files import STANDARD
 
 # Zeros at the beginning of UTF-16 make its mark that of UTF-32.
-LINE = st.text(st.characters(codec="utf-8", exclude_characters="\n\r\ufeff\x00"), max_size=8)
+AWKWARD = ["a\tb", "  ", "q\u2028r\u2029s", "a\rb", "x\u0085y", "\x0b\x0c\x1c\x1d\x1e", "\u00a0z\u200b", "é 数据 😀"]
+LINE = st.text(st.characters(codec="utf-8", exclude_characters="\n\r\ufeff\x00"), max_size=8) | st.sampled_from(AWKWARD)
 PACKERS: dict[str, Callable[[bytes], bytes]] = {
     "plain": bytes,
     "gzip": gzip.compress,
@@ -140,6 +141,10 @@ def test_a_line_is_not_held_back_by_the_look_at_the_first_bytes() -> None:
             stream.write(b"Z")
             stream.write(b"h\n")
             assert next(lines) == "Zh"
+            stream.write(b"eins\n\xff\n")
+            assert next(lines) == "eins"
+            with pytest.raises(UserError, match="line 4: not valid UTF-8"):
+                next(lines)
     os.close(reader)
 
 
@@ -237,11 +242,6 @@ def test_what_is_not_utf8_has_a_cure_that_fits(line: bytes, message: str, tmp_pa
             read(tmp_path / "my text")
 
 
-def test_a_pipe_of_the_shell_that_is_gone_is_named() -> None:
-    with pytest.raises(UserError, match=r"There is no pipe /dev/fd/987: one made by the shell"):
-        text_lines(Path("/dev/fd/987"))
-
-
 @pytest.mark.parametrize(
     ("name", "message"),
     [
@@ -249,6 +249,7 @@ def test_a_pipe_of_the_shell_that_is_gone_is_named() -> None:
         ("*.de", "One file is needed here: cat FILE FILE > BOTH"),
         ("a.de,b.de", "One file is needed here"),
         ("[a.de,b.de]", "One file is needed here"),
+        ("/dev/fd/987", r"There is no pipe /dev/fd/987: one made by the shell"),
     ],
 )
 def test_what_is_no_path_has_a_cure(name: str, message: str) -> None:
