@@ -68,7 +68,7 @@ class LayeredDecoder(Decoder[LayeredMemory, State]):
             each.remember(encoded.values, encoded.mask, encoded.keys, encoded.pins) for each in self.attentions
         )
         states = (each.start(memory) for each, memory in zip(self.attentions, memories, strict=True))
-        return LayeredMemory(memories), tuple(tuple(part.flatten(0, 1) for part in state) for state in states)
+        return LayeredMemory(memories), tuple(states)
 
     def step(self, words: Words, state: State, memory: LayeredMemory, *, weights: bool = True) -> tuple[Decoded, State]:
         return self._next(words.spread(words.embedded), state, memory, weights=weights, looking=False)

@@ -9,7 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from nmt.attention import Attention
+from nmt.attention import Attention, Memory
 from nmt.model.context.mechanism import Before, ContextMechanism, pack
 from nmt.model.contract import Encoded, Encoder
 from nmt.system.limits import NotNegative
@@ -45,7 +45,7 @@ class Hierarchical(ContextMechanism):
             sentence_attention: makes the attention to sentences.
             sentences: how many previous sentences there are at most.
             words: "attention" weighs the words of a sentence for each word of the source; "over_attention" weighs them
-                once for the whole source (`Attention.over`, Cui et al. 2017).
+                once for the whole source (`attend_over`).
         """
         super().__init__(sentences)
         size = encoder.size
@@ -86,7 +86,7 @@ class Hierarchical(ContextMechanism):
         queries = states.repeat_interleave(count, 0)
         steps = torch.arange(length, device=states.device)
         if self.words == "over_attention":
-            context, weights = self.word_attention.over(queries, mask.repeat_interleave(count, 0), memory)
+            context, weights = attend_over(self.word_attention, queries, mask.repeat_interleave(count, 0), memory)
             found = context.unsqueeze(1).expand(-1, length, -1)
             by_word: Tensor | None = weights.mean(1).unsqueeze(1).expand(-1, length, -1)
         else:
@@ -103,6 +103,28 @@ class Hierarchical(ContextMechanism):
             return read, None
         of_sentences = attended.weights.mean(1).reshape(rows, length, count, 1)
         return read, of_sentences * by_word.unflatten(0, (rows, count)).transpose(1, 2)
+
+
+def attend_over(attention: Attention, queries: Tensor, real: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
+    """Attention-over-attention: one context [B, C] for all queries [B, T, Dq], and its weights [B, H, S].
+
+    Cui et al. 2017, section 3. Energies M [S, T] of slots (the document D) and queries (the query Q) are normalised in
+    both directions: alpha(t) over slots, beta(i) over queries. The weight of a slot is sum_t alpha(t) beta_t, with beta
+    the mean of beta(i) over slots. Heads have weights of their own.
+
+    `real` [B, T] is true where a query is not padding. Slots without any query get zeros.
+    """
+    split = attention.split(attention.query, queries)
+    view = attention.view(split, torch.arange(queries.shape[1], device=queries.device).expand(real.shape), memory)
+    energies = attention.score(split, memory.keys)
+    energies = energies if view.bias is None else energies + view.bias  # [B, H, T, S]
+    visible = (view.visible & real[:, None, :, None]).expand(energies.shape)
+    alpha = attention.normaliser(energies, visible)
+    beta = attention.normaliser(energies.transpose(2, 3), visible.transpose(2, 3))  # [B, H, S, T]
+    slots = visible.any(2, keepdim=True).sum(-1).clamp(min=1)  # [B, H, 1]
+    shares = (beta.sum(2) / slots).unsqueeze(2) @ alpha  # [B, H, 1, S]
+    context, _, _ = attention.read(attention.dropout(shares), memory.values)
+    return attention.merged(context).squeeze(1), shares.squeeze(2)
 
 
 def _encode(encoder: Encoder, before: Before) -> tuple[Tensor, Tensor]:

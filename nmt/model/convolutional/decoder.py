@@ -46,8 +46,8 @@ class AttentiveConvolution(GatedConvolution):
     def attend(
         self, x: Tensor, words: Tensor, memory: Memory, steps: Tensor, state: AttentionState, weights: bool
     ) -> tuple[Tensor, Attended]:
-        """Add the context to x [N, T, D], for words g [N, T, E] at steps [N, T]; the rest as `Attention.ask` has it."""
-        attended = self.attention.ask(self.query(x) + words, memory, steps, state, weights=weights)
+        """Add the context to x [N, T, D], for words g [N, T, E] at steps [N, T]; the rest as `Attention` has it."""
+        attended = self.attention(self.query(x) + words, memory, steps, state, weights=weights)
         lengths = memory.mask.sum(-1).to(x.dtype).repeat_interleave(len(x) // len(memory.mask))[:, None, None]
         return (x + lengths.sqrt() * attended.context) * HALF_VARIANCE, attended
 

@@ -185,7 +185,7 @@ class AttentiveDecoder(RecurrentDecoder[RecurrentMemory]):
         attentions = (*self.lower, self.attention)
         memories = [each.remember(encoded.values, encoded.mask, encoded.keys, encoded.pins) for each in attentions]
         states = (each.start(memory) for each, memory in zip(attentions, memories, strict=True))
-        state = self.first(encoded, tuple(part.flatten(0, 1) for parts in states for part in parts))
+        state = self.first(encoded, tuple(part for parts in states for part in parts))
         *lower, memory = memories
         # Values that several heads project are no longer what the products multiply.
         folded = searching and self.attention.out is None and is_fast()
@@ -217,7 +217,8 @@ class AttentiveDecoder(RecurrentDecoder[RecurrentMemory]):
         if queries.ndim == 2:
             queries = queries.unsqueeze(1)
         steps = state.steps.unsqueeze(1) + torch.arange(queries.shape[1], device=queries.device)
-        return attentions[layer].ask(queries, memories[layer], steps, own, weights=weights)
+        attended: Attended = attentions[layer](queries, memories[layer], steps, own, weights=weights)
+        return attended
 
     def attend(
         self,

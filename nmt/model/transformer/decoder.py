@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.attention import AttentionState, Memory
+from nmt.attention.windows import Causal
 from nmt.model.contract import Decoded, DecoderParts, Encoded, head_names
 from nmt.model.layered import LayeredDecoder, LayeredMemory, of_all_layers
 from nmt.model.transformer.layer import DecoderLayer, Entrance, Norm
@@ -60,7 +61,7 @@ class TransformerDecoder(LayeredDecoder[Cache]):
         windows = self.entrance.positions.windows()
         stack = nn.ModuleList(
             DecoderLayer(
-                parts.self_attention(size, size, context_size=size, memorised="past", also=windows),
+                parts.self_attention(size, size, context_size=size, own=True, also=(Causal, *windows)),
                 parts.attention(size, parts.sizes.value, context_size=size),
                 *(size, feed_forward_size, branches, norm, dropout),
             )

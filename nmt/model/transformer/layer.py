@@ -96,7 +96,7 @@ class EncoderLayer(nn.Module):
         self.branches = branches
         if branches:
             last = self_attention if last_attention is None else last_attention
-            last.branch(functools.partial(Branches, inner_size=inner_size))
+            last.branch(functools.partial(Branches, inner_size=inner_size), size)
         else:
             self.feed_forward = FeedForward(size, inner_size)
             self.around_feed_forward = Residual(size, norm, dropout)
@@ -147,6 +147,6 @@ class DecoderLayer(EncoderLayer):
     def attend_to_source(
         self, x: Tensor, memory: Memory, steps: Tensor, state: AttentionState, weights: bool
     ) -> tuple[Tensor, Attended]:
-        """The second sublayer, for words x [N, T, D] at steps [N, T]; memory and state as `Attention.ask` has them."""
-        attended = self.attention.ask(self.around_attention.before(x), memory, steps, state, weights=weights)
+        """The second sublayer, for words x [N, T, D] at steps [N, T]; memory and state as `Attention` has them."""
+        attended = self.attention(self.around_attention.before(x), memory, steps, state, weights=weights)
         return self.around_attention.after(x, attended.context), attended
