@@ -91,6 +91,8 @@ class Attention(nn.Module):
     heads need, the score and the window run in the subspace of each head, with parameters of its own.
     """
 
+    attends = True
+
     def __init__(
         self,
         score: Score,

@@ -6,9 +6,9 @@ from typing import Any
 
 from torch import nn
 
-from nmt.attention.attention import Attended, Attention
+from nmt.attention.attention import Attended
 
-#: What each call of an attention returned, by the name of its module.
+#: What each call of an attention returned, by the name of its module: one with the attribute `attends`.
 Observed = dict[str, list[Attended]]
 
 
@@ -25,7 +25,7 @@ def observing(model: nn.Module) -> Iterator[Observed]:
         return arguments, {**options, "weights": True}
 
     for name, module in model.named_modules():
-        if isinstance(module, Attention):
+        if getattr(module, "attends", False):
             calls = seen[name] = []
             hooks.append(module.register_forward_pre_hook(ask_for_weights, with_kwargs=True))
             hooks.append(module.register_forward_hook(lambda *call, calls=calls: calls.append(call[-1])))

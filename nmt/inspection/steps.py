@@ -6,6 +6,7 @@ ensemble are looked at in the same way, and the log-probabilities are those of t
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import torch
@@ -99,7 +100,7 @@ def inspect(
     """
     log_probs, weights = list[Tensor](), list[Tensor]()
     model = translator.stepper.models[0]
-    seen = observing(model.decoder) if stages else contextlib.nullcontext({})
+    seen: AbstractContextManager[Observed] = observing(model.decoder) if stages else contextlib.nullcontext({})
     with torch.inference_mode(), translator.compute.autocast(), seen as observed:
         for step_log_probs, step_weights in _steps(translator, target, [ForcedSource(source, context, pins)]):
             log_probs.append(step_log_probs[0].float().cpu())

@@ -12,7 +12,7 @@ from nmt.attention.normalisers import Softmax
 from nmt.attention.reads import Soft
 from nmt.attention.scores import Additive, Concat, Cosine, Dot, General, Location, ScaledDot
 from nmt.kernels.energies import masked_softmax
-from nmt.model.context.hierarchical import attend_over
+from nmt.model.context.hierarchical import OverAttention
 from nmt.system.errors import UserError
 from tests.catalogue import SCORES, attention
 
@@ -235,12 +235,12 @@ def test_attention_over_attention_weighs_words_by_both_directions() -> None:
     mechanism = attention("dot", query_size=1, value_size=1, size=1)
     memory = mechanism.remember(torch.tensor([[[0.0], [1.0]]]).double(), torch.ones(1, 2, dtype=torch.bool))
     queries = torch.tensor([[[0.0], [math.log(3)]]]).double()
-    context, weights = attend_over(mechanism, queries, torch.ones(1, 2, dtype=torch.bool), memory)
+    attended = OverAttention()(mechanism, queries, torch.ones(1, 2, dtype=torch.bool), memory)
     # M = [[0, 0], [0, ln 3]] (slots x queries). alpha(1) = (1/2, 1/2), alpha(2) = (1/4, 3/4).
     # beta(1) = (1/2, 1/2), beta(2) = (1/4, 3/4), so beta = (3/8, 5/8).
     # s = 3/8 (1/2, 1/2) + 5/8 (1/4, 3/4) = (11/32, 21/32).
-    torch.testing.assert_close(weights, torch.tensor([[[11 / 32, 21 / 32]]]).double())
-    torch.testing.assert_close(context, torch.tensor([[21 / 32]]).double())
+    torch.testing.assert_close(attended.weights, torch.tensor([[[[11 / 32, 21 / 32]]]]).double())
+    torch.testing.assert_close(attended.context, torch.tensor([[[21 / 32]]]).double())
 
 
 def test_attention_over_attention_ignores_what_is_padded() -> None:
@@ -248,11 +248,12 @@ def test_attention_over_attention_ignores_what_is_padded() -> None:
     generator = torch.Generator().manual_seed(1)
     values, queries = (torch.randn(1, *shape, generator=generator).double() for shape in ((4, 5), (3, 3)))
     mask, real = torch.tensor([[True, True, False, False]]), torch.tensor([[True, True, False]])
-    padded = attend_over(mechanism, queries, real, mechanism.remember(values, mask))
-    plain = attend_over(mechanism, queries[:, :2], real[:, :2], mechanism.remember(values[:, :2], mask[:, :2]))
+    over = OverAttention()
+    padded = over(mechanism, queries, real, mechanism.remember(values, mask))
+    plain = over(mechanism, queries[:, :2], real[:, :2], mechanism.remember(values[:, :2], mask[:, :2]))
     torch.testing.assert_close(padded[0], plain[0])
     torch.testing.assert_close(padded[1][..., :2], plain[1])
-    torch.testing.assert_close(plain[1].sum(-1), torch.ones(1, 2).double())
+    torch.testing.assert_close(plain[1].sum(-1), torch.ones(1, 2, 1).double())
     assert not padded[1][..., 2:].any()
-    nothing = attend_over(mechanism, queries, real, mechanism.remember(values, torch.zeros_like(mask)))
+    nothing = over(mechanism, queries, real, mechanism.remember(values, torch.zeros_like(mask)))
     assert not nothing[1].any()

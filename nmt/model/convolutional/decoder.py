@@ -110,7 +110,7 @@ class ConvolutionalDecoder(LayeredDecoder[ConvolutionState]):
         return memory, ConvolutionState(steps, at_least_float32(nothing), states)
 
     def run(
-        self, embedded: Tensor, state: ConvolutionState, memory: LayeredMemory, *, weights: bool, looking: bool
+        self, embedded: Tensor, state: ConvolutionState, memory: LayeredMemory, weights: bool
     ) -> tuple[Decoded, ConvolutionState]:
         count = embedded.shape[1]
         steps = state.steps.unsqueeze(1) + torch.arange(count, device=embedded.device)

@@ -102,19 +102,18 @@ class EncoderLayer(nn.Module):
             self.around_feed_forward = Residual(size, norm, dropout)
 
     def attend_to_self(
-        self, x: Tensor, mask: Tensor, steps: Tensor, past: Memory | None = None, *, looking: bool = False
-    ) -> tuple[Tensor, Memory, Tensor | None]:
+        self, x: Tensor, mask: Tensor, steps: Tensor, past: Memory | None = None
+    ) -> tuple[Tensor, Memory]:
         """The first sublayer, for words x [N, T, D] at positions steps [N, T]; mask [N, T] is true where they are real.
 
-        `past` are the words before them. Returns [N, T, D], the memory of all t words so far and, if `looking`, the
-        weights [N, H, T, t].
+        `past` are the words before them. Returns [N, T, D] and the memory of all words so far.
         """
         inner = self.around_self.before(x)
         memory = self.self_attention.remember(inner, mask)
         if past is not None:
             memory = past.append(memory)
-        attended = self.self_attention(inner, memory, steps, weights=looking)
-        return self.around_self.after(x, attended.context), memory, attended.weights
+        attended = self.self_attention(inner, memory, steps, weights=False)
+        return self.around_self.after(x, attended.context), memory
 
     def transform(self, x: Tensor) -> Tensor:
         """The last sublayer; none where there are branches."""
