@@ -134,11 +134,6 @@ class Attention(nn.Module):
         size = context_size if self.out is None else self.out.in_features
         self.merge, self.out = make(self.heads, size // self.heads, context_size), None
 
-    @property
-    def max_positions(self) -> int | None:
-        """How many slots can get weight, from the first on; None for all."""
-        return self.score.max_positions
-
     def remember(
         self, values: Tensor, mask: Tensor, keys: Tensor | None = None, pins: PinnedSteps | None = None
     ) -> Memory:

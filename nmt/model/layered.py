@@ -55,7 +55,7 @@ class LayeredDecoder(Decoder[LayeredMemory, State]):
                 f"attention.read.objective=enumerate lets a readout choose among slots, and decoder={choice} has no "
                 "readout. Give attention.read.objective=sampled, or another decoder."
             )
-        self.attentions, self.max_positions = attentions, attentions[0].max_positions
+        self.attentions, self.max_positions = attentions, attentions[0].score.max_positions
         self.heads = head_names(each.heads for each in attentions)
 
     @property

@@ -111,8 +111,8 @@ def test_weights_are_a_distribution_over_visible_slots(mechanism: dict[str, Any]
     assert (weights >= 0).all()
     view: View = made.window(made.split(made.query, queries), steps.unsqueeze(1), mask.unsqueeze(1))
     visible = view.visible.expand(B, made.heads, T, S)
-    if made.max_positions is not None:
-        visible = visible & (torch.arange(S) < made.max_positions)
+    if made.score.max_positions is not None:
+        visible = visible & (torch.arange(S) < made.score.max_positions)
     assert (weights.masked_select(~visible) == 0).all()
     shares = weights if view.factor is None else weights / view.factor.where(visible, 1)
     if made.normaliser.sums_to_one:

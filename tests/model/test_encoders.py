@@ -99,10 +99,11 @@ def test_sinusoids_by_hand() -> None:
     torch.testing.assert_close(sinusoids(torch.arange(2), 4), expected, atol=1e-6, rtol=0)
 
 
+@pytest.mark.parametrize("encoder", ["embeddings", "transformer", "conv"])
 @pytest.mark.parametrize("kind", ["backward", "last"])
-def test_a_first_state_that_the_encoder_does_not_have_is_refused_with_its_cure(kind: str) -> None:
+def test_a_first_state_that_the_encoder_does_not_have_is_refused_with_its_cure(kind: str, encoder: str) -> None:
     with pytest.raises(UserError, match=rf"decoder.first_state={kind}: .*Give auto, mean or zero"):
-        encoded_by("embeddings", "luong", f"decoder.first_state={kind}")
+        encoded_by(encoder, "luong", f"decoder.first_state={kind}")
 
 
 @pytest.mark.parametrize(("encoder", "kind"), [("gru", "last"), ("embeddings", "mean")])

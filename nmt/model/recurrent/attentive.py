@@ -109,7 +109,7 @@ class AttentiveDecoder(RecurrentDecoder[RecurrentMemory]):
     def make_attention(self, attention: Callable[..., Attention], query_size: int, value_size: int) -> None:
         self.attention = attention(query_size=query_size, value_size=value_size)
         self.heads = tuple(str(head) for head in range(self.attention.heads))
-        self.max_positions, self.searched_parts = self.attention.max_positions, self.attention.read.searched
+        self.max_positions, self.searched_parts = self.attention.score.max_positions, self.attention.read.searched
 
     @property
     def attends_plainly(self) -> bool:
