@@ -3,12 +3,14 @@
 A mechanism is four choices made independently: a score, a window, a normaliser and a read. `Attention` composes them.
 """
 
-from nmt.attention.attention import Attended, Attention, AttentionState, Memory, Stages
+from nmt.attention.attention import Attended, Attention, AttentionState, Memory, Projections, Stages
 from nmt.attention.forms import AdditiveForm, Form, Product
 from nmt.attention.normalisers import Normaliser
+from nmt.attention.observers import Observed, observing
 from nmt.attention.pins import PinnedSteps
 from nmt.attention.reads import LOG_PROB, Choices, Hard, Read, Reading
 from nmt.attention.scores import Score
+from nmt.attention.settings import AttentionSettings
 from nmt.attention.windows import Pins, Slots, View, Window, pins_of
 
 __all__ = [
@@ -16,15 +18,18 @@ __all__ = [
     "AdditiveForm",
     "Attended",
     "Attention",
+    "AttentionSettings",
     "AttentionState",
     "Choices",
     "Form",
     "Hard",
     "Memory",
     "Normaliser",
+    "Observed",
     "PinnedSteps",
     "Pins",
     "Product",
+    "Projections",
     "Read",
     "Reading",
     "Score",
@@ -32,5 +37,6 @@ __all__ = [
     "Stages",
     "View",
     "Window",
+    "observing",
     "pins_of",
 ]

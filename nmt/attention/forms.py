@@ -3,9 +3,9 @@
 They ask a part for its form, never for its class. A subclass with another equation has to claim a form anew.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
-from torch import Tensor
+from torch import Tensor, nn
 
 
 class Product(NamedTuple):
@@ -27,7 +27,20 @@ class AdditiveForm(NamedTuple):
 Form = Product | AdditiveForm
 
 
-def withdraw(part: type[Any], claim: str, value: object) -> None:
-    """Set the class attribute `claim` to `value` in a subclass that defines a computation and not the claim."""
-    if {"forward", "prepare"} & vars(part).keys() and claim not in vars(part):
-        setattr(part, claim, value)
+class Part(nn.Module):
+    """What scores, windows, normalisers and reads have in common."""
+
+    #: The class attribute that claims a form, and its value in a part that claims none.
+    claim: ClassVar[tuple[str, object]]
+    #: The name of the choice, as `nmt.build` sets it, and the equation, for people who look at a translation.
+    choice, equation = "", ""
+
+    def __init_subclass__(cls, **settings: Any) -> None:
+        """Withdraw the claim of a subclass that defines a computation and not the claim."""
+        super().__init_subclass__(**settings)
+        name, nothing = cls.claim
+        if {"forward", "prepare"} & vars(cls).keys() and name not in vars(cls):
+            setattr(cls, name, nothing)
+
+    def reset_parameters(self) -> None:
+        """Set the vectors that the class owns to their first values."""

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import torch
 from torch import Tensor, nn
 
-from nmt.attention.forms import withdraw
+from nmt.attention.forms import Part
 from nmt.kernels.dot_tanh import at_least_float32
 from nmt.kernels.energies import masked_softmax
 from nmt.system.limits import Amount, Limit
@@ -18,11 +18,10 @@ from nmt.system.limits import Amount, Limit
 Alpha = Annotated[float, Limit(lambda value: 1 < value <= 4, "greater than 1, which is the softmax, and at most 4")]
 
 
-class Normaliser(nn.Module):
+class Normaliser(Part):
     """The contract."""
 
-    #: The name of the choice, as `nmt.build` sets it, and the equation, for people who look at a translation.
-    choice, equation = "", ""
+    claim = ("is_softmax", False)
     #: Whether it is `masked_softmax`. Fast forms, of `nmt.kernels` and of torch, compute that one alone.
     is_softmax = False
     #: Whether the shares of a row with visible slots sum to 1.
@@ -31,13 +30,6 @@ class Normaliser(nn.Module):
     def __init__(self, heads: int = 1) -> None:
         """The number of heads, for normalisers with parameters: each head has its own."""
         super().__init__()
-
-    def __init_subclass__(cls, **settings: Any) -> None:
-        super().__init_subclass__(**settings)
-        withdraw(cls, "is_softmax", False)
-
-    def reset_parameters(self) -> None:
-        """Set the vectors that the class owns to their first values."""
 
     def forward(self, energies: Tensor, visible: Tensor) -> Tensor:
         """The shares of the visible slots."""

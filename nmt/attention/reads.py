@@ -3,12 +3,12 @@
 Shapes: weights [B, H, T, S], values [B, H, S, Dv], context [B, H, T, Dv].
 """
 
-from typing import Any, Final, Literal, NamedTuple, get_args
+from typing import Final, Literal, NamedTuple, get_args
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from nmt.attention.forms import withdraw
+from nmt.attention.forms import Part
 from nmt.system.limits import Positive, Probability, Weight
 
 #: The term that is the log-probability of the drawn slots, times `Hard.reward`. The loss weights it by the draw's
@@ -35,11 +35,10 @@ class Reading(NamedTuple):
     choices: Choices | None = None
 
 
-class Read(nn.Module):
+class Read(Part):
     """The contract."""
 
-    #: The name of the choice, as `nmt.build` sets it.
-    choice = ""
+    claim = ("is_sum", False)
     #: Whether the context is the weighted sum of the values, and nothing else is returned.
     is_sum = False
     #: Whether training draws slots at random, and compares their rewards with `baseline`.
@@ -53,10 +52,6 @@ class Read(nn.Module):
     has_terms = False
     #: Whether it reads the weighted mean for the time being: for the reward that a sample is compared with.
     softly = False
-
-    def __init_subclass__(cls, **settings: Any) -> None:
-        super().__init_subclass__(**settings)
-        withdraw(cls, "is_sum", False)
 
     def forward(self, weights: Tensor, values: Tensor) -> Reading:
         """The context of each step."""

@@ -9,27 +9,25 @@ last of the axes before these is theirs: queries [B, H, T, Dq].
 """
 
 import math
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from nmt.attention.forms import AdditiveForm, Form, Product, withdraw
+from nmt.attention.forms import AdditiveForm, Form, Part, Product
 from nmt.attention.heads import HeadLinear, by_head, multiply
 from nmt.kernels.dot_tanh import at_least_float32, dot_tanh
 from nmt.system.errors import SettingError, UserError
 from nmt.system.limits import Positive
 
 
-class Score(nn.Module):
+class Score(Part):
     """The contract: `prepare` runs once a sentence, `forward` at every step.
 
     A score without parameters need not know of heads. Any other gives each head its own: its matrices are `HeadLinear`,
     its vectors [H * A] are used through `by_head`, and `reset_parameters` says how the vectors start.
     """
 
-    #: The name of the choice, as `nmt.build` sets it, and the equation, for people who look at a translation.
-    choice, equation = "", ""
+    claim = ("form", None)
     #: Whether slots are told apart by what they hold; `Location` goes by where they stand.
     compares_keys = True
     #: Whether queries and keys are projected for one head too, unless `attention.project` says otherwise.
@@ -46,13 +44,6 @@ class Score(nn.Module):
         """
         super().__init__()
         self.query_size, self.key_size, self.size, self.heads = query_size, key_size, size, heads
-
-    def __init_subclass__(cls, **settings: Any) -> None:
-        super().__init_subclass__(**settings)
-        withdraw(cls, "form", None)
-
-    def reset_parameters(self) -> None:
-        """Set the vectors that the class owns to their first values."""
 
     def prepare(self, values: Tensor) -> Tensor:
         """Keys [..., S, Dk] from values [..., S, Dv]: whatever of the equation does not depend on the query."""

@@ -9,12 +9,12 @@ A radius of 10, as the paper has it, spans 21 slots: most sentences of a caption
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from nmt.attention.forms import withdraw
+from nmt.attention.forms import Part
 from nmt.attention.heads import HeadLinear, by_head
 from nmt.kernels import plain
 from nmt.kernels.dot_tanh import at_least_float32, dot_tanh
@@ -28,11 +28,13 @@ class View(NamedTuple):
     visible: bool, true for slots that may get weight.
     bias: added to the energies before the softmax; None adds nothing.
     factor: multiplies the weights after the softmax; None leaves them as they are.
+    centres [..., T]: of the window that was chosen, in slots from 0; None for one without a centre.
     """
 
     visible: Tensor
     bias: Tensor | None = None
     factor: Tensor | None = None
+    centres: Tensor | None = None
 
     def __and__(self, other: "View") -> "View":
         """The intersection: slots visible in both, the sum of the biases, the product of the factors."""
@@ -40,6 +42,7 @@ class View(NamedTuple):
             self.visible & other.visible,
             _combined(torch.add, self.bias, other.bias),
             _combined(torch.mul, self.factor, other.factor),
+            self.centres,
         )
 
 
@@ -49,11 +52,10 @@ def _combined(operation: Callable[[Tensor, Tensor], Tensor], one: Tensor | None,
     return operation(one, other)
 
 
-class Window(nn.Module):
+class Window(Part):
     """The contract."""
 
-    #: The name of the choice, as `nmt.build` sets it.
-    choice = ""
+    claim = ("is_everything", False)
     #: Whether it shows all real positions alike: no bias, no factor.
     is_everything = False
     #: Whether what it shows depends on how many slots there will be.
@@ -65,18 +67,6 @@ class Window(nn.Module):
         """The size of one head's query and the number of heads, for windows that are predicted from queries."""
         super().__init__()
         self.query_size, self.heads = query_size, heads
-
-    def __init_subclass__(cls, **settings: Any) -> None:
-        super().__init_subclass__(**settings)
-        withdraw(cls, "is_everything", False)
-
-    def reset_parameters(self) -> None:
-        """Set the vectors that the class owns to their first values."""
-
-    def centres(self, queries: Tensor, steps: Tensor, mask: Tensor) -> Tensor | None:
-        """The centre of each step's window [..., T], in slots from 0; None for a window without a centre."""
-        del queries, steps, mask
-        return None
 
     def forward(self, queries: Tensor, steps: Tensor, mask: Tensor) -> View:
         """The view of each step."""
@@ -111,15 +101,11 @@ class LocalMonotonic(Window):
         super().__init__(query_size, heads)
         self.radius = radius
 
-    def centres(self, queries: Tensor, steps: Tensor, mask: Tensor) -> Tensor:
-        """p_t = min(t, S - 1)."""
-        last = mask.sum(-1, keepdim=True) - 1
-        return torch.minimum(steps, last)
-
     def forward(self, queries: Tensor, steps: Tensor, mask: Tensor) -> View:
         positions = torch.arange(mask.shape[-1], device=mask.device)
-        centre = self.centres(queries, steps, mask).unsqueeze(-1)
-        return View(mask.unsqueeze(-2) & ((positions - centre).abs() <= self.radius))
+        centres = torch.minimum(steps, mask.sum(-1, keepdim=True) - 1)
+        visible = (positions - centres.unsqueeze(-1)).abs() <= self.radius
+        return View(mask.unsqueeze(-2) & visible, centres=centres)
 
 
 class LocalPredictive(Window):
@@ -144,19 +130,15 @@ class LocalPredictive(Window):
         bound = self.query_size**-0.5
         nn.init.uniform_(self.v, -bound, bound)
 
-    def centres(self, queries: Tensor, steps: Tensor, mask: Tensor) -> Tensor:
-        """p_t = S sigmoid(v^T tanh(W q_t)), eq. 9."""
+    def forward(self, queries: Tensor, steps: Tensor, mask: Tensor) -> View:
         # In float32: positions in the dozens need more digits than bfloat16 has.
         with plain():
-            place = dot_tanh(by_head(self.v, self.heads), self.W(queries).unsqueeze(-2))  # [..., T, 1]
-        centre: Tensor = mask.sum(-1)[..., None, None] * torch.sigmoid(place)
-        return centre.squeeze(-1)
-
-    def forward(self, queries: Tensor, steps: Tensor, mask: Tensor) -> View:
-        positions = torch.arange(mask.shape[-1], device=mask.device)
-        offset = positions - self.centres(queries, steps, mask).unsqueeze(-1)
+            place = dot_tanh(by_head(self.v, self.heads), self.W(queries).unsqueeze(-2))
+        centres = mask.sum(-1)[..., None, None] * torch.sigmoid(place)  # eq. 9, [..., T, 1]
+        offset = torch.arange(mask.shape[-1], device=mask.device) - centres
         factor = torch.exp(-(offset**2) / (2 * (self.radius / 2) ** 2))
-        return View(mask.unsqueeze(-2) & (offset.abs() <= self.radius), factor=factor)
+        visible = mask.unsqueeze(-2) & (offset.abs() <= self.radius)
+        return View(visible, factor=factor, centres=centres.squeeze(-1))
 
 
 class Relative(Window):

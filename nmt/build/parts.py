@@ -18,7 +18,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from torch import nn
 
-from nmt.attention import Attention, Normaliser, Read, Score, Window
+from nmt.attention import Attention, AttentionSettings, Normaliser, Read, Score, Window
 from nmt.config.choices import place
 from nmt.config.configuration import TARGET, flattened
 from nmt.data.dataset import DataSource
@@ -209,7 +209,8 @@ def build_attention(
     """
     settings = _plain(node, key)
     nodes = {name: settings.pop(name, {}) for name in ("score", "window", "normaliser", "read")}
-    return part(settings, Attention, key)(
+    make = checked(part(settings, AttentionSettings, key)().make, {}, key)
+    return make(
         part(nodes["score"], Score, f"{key}.score", choices),
         part(nodes["window"], Window, f"{key}.window", choices),
         part(nodes["normaliser"], Normaliser, f"{key}.normaliser", choices),

@@ -241,7 +241,7 @@ def _stages(layer: LayerStages) -> Json:
         "shares": _flat(stages.shares),
         "factor": None if stages.view.factor is None else _flat(stages.view.factor),
         "weights": _flat(stages.weights),
-        "centres": None if layer.centres is None else _flat(layer.centres),
+        "centres": None if stages.view.centres is None else _flat(stages.view.centres),
         "radius": radius,
         "sigma": radius / 2 if gaussian and radius is not None else None,
         "slots": None if layer.slots is None else layer.slots.flatten().tolist(),

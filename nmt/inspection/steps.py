@@ -6,16 +6,17 @@ ensemble are looked at in the same way, and the log-probabilities are those of t
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from nmt.attention import Attention, Hard, Pins, Stages
+from nmt.attention import Attention, Observed, Pins, Stages, View, observing
 from nmt.data.batch import make_batch
 from nmt.data.document_lines import context_tensor
+from nmt.model import Seq2Seq
 from nmt.text.tokenizer import BOS, EOS, Tokenizer
-from nmt.translation.stepping import Stepper
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation
 from nmt.translation.views import END
@@ -27,15 +28,13 @@ class LayerStages(NamedTuple):
     Attributes:
         attention: the module.
         heads: [h] the names of its heads.
-        stages: each part [h, T, S].
-        centres: [h, T] of the windows, in source pieces; None without.
+        stages: each part [h, T, S], but the centres of windows [h, T].
         slots: [h, T] that a hard read reads; None for a weighted mean.
     """
 
     attention: Attention
     heads: Sequence[str]
     stages: Stages
-    centres: Tensor | None
     slots: Tensor | None
 
 
@@ -100,12 +99,14 @@ def inspect(
         UserError: there are pins, but a model has no attention.
     """
     log_probs, weights = list[Tensor](), list[Tensor]()
-    with torch.inference_mode(), translator.compute.autocast(), _recording(translator.stepper, stages) as records:
+    model = translator.stepper.models[0]
+    seen: AbstractContextManager[Observed] = observing(model.decoder) if stages else contextlib.nullcontext({})
+    with torch.inference_mode(), translator.compute.autocast(), seen as observed:
         for step_log_probs, step_weights in _steps(translator, target, [ForcedSource(source, context, pins)]):
             log_probs.append(step_log_probs[0].float().cpu())
             if step_weights is not None:
                 weights.append(step_weights[0].float().cpu())
-        layers = _layers(translator.stepper, records)
+        layers = _layers(model, observed) if observed else []
     return Inspected(list(target), torch.stack(log_probs), torch.stack(weights, 1) if weights else None, layers)
 
 
@@ -156,56 +157,31 @@ def _steps(
         yield log_probs, weights
 
 
-_Records = dict[Attention, list[tuple[Stages, Tensor | None]]]
-
-
-@contextlib.contextmanager
-def _recording(stepper: Stepper, wanted: bool) -> Iterator[_Records]:
-    """The stages of each call of the first model's attentions in this context, by module."""
-    records: _Records = {}
-    handles = []
-
-    def record(module: Any, arguments: Any, keywords: Any, output: Any) -> None:
-        keywords = {name: value for name, value in keywords.items() if name != "weights"}
-        records[module].append(module.stages(*arguments, **keywords))
-
-    try:
-        for attention in stepper.models[0].decoder.source_attentions if wanted else ():
-            assert isinstance(attention, Attention)
-            records[attention] = []
-            handles.append(attention.register_forward_hook(record, with_kwargs=True))
-        yield records
-    finally:
-        for handle in handles:
-            handle.remove()
-
-
-def _layers(stepper: Stepper, records: _Records) -> list[LayerStages]:
-    """The records of each module over all steps, on the CPU."""
+def _layers(model: Seq2Seq, observed: Observed) -> list[LayerStages]:
+    """The stages of each attention of a decoder to the source over all steps, on the CPU."""
     layers = []
-    names = list(stepper.models[0].decoder.heads)
-    for attention, steps in records.items():
-        all_stages = [stages for stages, _ in steps]
-        views = [stages.view for stages in all_stages]
-        shapes = [stages.weights for stages in all_stages]
+    names = list(model.decoder.heads)
+    by_module = {model.decoder.get_submodule(name): calls for name, calls in observed.items()}
+    for attention in model.decoder.source_attentions:
+        assert isinstance(attention, Attention)
+        steps = [attended.stages for attended in by_module[attention] if attended.stages is not None]
+        views, shapes = [stages.view for stages in steps], [stages.weights for stages in steps]
         weights = _over_steps(shapes, shapes)
-        view = views[0]._replace(
-            visible=_over_steps([view.visible for view in views], shapes).bool(),
-            bias=None if views[0].bias is None else _over_steps([view.bias for view in views], shapes),
-            factor=None if views[0].factor is None else _over_steps([view.factor for view in views], shapes),
+        bias, factor = (
+            None if getattr(views[0], part) is None else _over_steps([getattr(view, part) for view in views], shapes)
+            for part in ("bias", "factor")
         )
-        energies, shares = ([getattr(stages, name) for stages in all_stages] for name in ("energies", "shares"))
-        stages = Stages(_over_steps(energies, shapes), view, _over_steps(shares, shapes), weights)
-        centres = [centre[0].float().cpu() for _, centre in steps if centre is not None]
-        hard = isinstance(attention.read, Hard) and not attention.read.enumerates
+        centres = None
+        if views[0].centres is not None:
+            columns = [view.centres.unsqueeze(-1) for view in views if view.centres is not None]
+            centres = _over_steps(columns, [shape[..., :1] for shape in shapes]).squeeze(-1)
+        view = View(_over_steps([view.visible for view in views], shapes).bool(), bias, factor, centres)
+        energies, shares = (
+            _over_steps([getattr(stages, part) for stages in steps], shapes) for part in ("energies", "shares")
+        )
         heads, names = names[: attention.heads], names[attention.heads :]
-        layers.append(
-            LayerStages(
-                *(attention, heads, stages),
-                centres=torch.cat(centres, 1) if centres else None,
-                slots=weights.argmax(-1) if hard else None,
-            )
-        )
+        slots = weights.argmax(-1) if attention.read.draws else None
+        layers.append(LayerStages(attention, heads, Stages(energies, view, shares, weights), slots))
     return layers
 
 

@@ -33,9 +33,6 @@ class Encoded(NamedTuple):
     mask [B, S]: true where the token is real.
     keys [B, S, C]: what slots are found by, where that is not the values.
     last [B, L, C]: each layer's state after its last token, its directions side by side; recurrent encoders only.
-    weights [B, H, S, S]: of self-attention, from `Encoder.look`.
-    context [B, S, X]: the share of each token of the previous sentences in each slot, the oldest first, where they were
-        merged into the slots; from a context mechanism that was asked to look.
     pins: the steps of the decoder that look at given slots alone; None if all are free.
     """
 
@@ -43,8 +40,6 @@ class Encoded(NamedTuple):
     mask: Tensor
     keys: Tensor | None = None
     last: Tensor | None = None
-    weights: Tensor | None = None
-    context: Tensor | None = None
     pins: PinnedSteps | None = None
 
     def mean(self) -> Tensor:
@@ -74,13 +69,8 @@ class Encoder(nn.Module):
         """Encode embedded [B, S, E] with mask [B, S] and lengths [B] (on the CPU, at least 1)."""
         raise TypeError(f"{type(self).__name__} does not define how it encodes")
 
-    def look(self, embedded: Tensor, mask: Tensor, lengths: Tensor) -> Encoded:
-        """`forward`, with the weights of self-attention where there is any."""
-        encoded: Encoded = self(embedded, mask, lengths)
-        return encoded
-
-    def recall(self, embedded: Tensor, mask: Tensor, past: Tensor, real: Tensor, *, looking: bool = False) -> Encoded:
-        """`forward` or `look` with tokens before the source: past [B, X, E], real [B, X] true where they are.
+    def recall(self, embedded: Tensor, mask: Tensor, past: Tensor, real: Tensor) -> Encoded:
+        """`forward` with tokens before the source: past [B, X, E], real [B, X] true where they are.
 
         They end at the end of their rows. No gradient flows into their states.
         """
@@ -122,28 +112,23 @@ class Decoded(NamedTuple):
     weights [N, H, S] or [B, H, T, S]: of the attention to the source; None without it, or where nobody asked.
     terms: for the loss, by name, [N] or [B, T].
     mixture: the distribution of the next word, where it is one; the features are then what is fed back.
-    self_weights [N, H, t] or [B, H, T, T]: of masked self-attention over the t words so far, from `Decoder.look`.
     """
 
     features: Tensor
     weights: Tensor | None = None
     terms: Mapping[str, Tensor] = {}
     mixture: Mixture | None = None
-    self_weights: Tensor | None = None
 
 
 def stack_steps(steps: Sequence[Decoded]) -> Decoded:
     """The steps of a target as one: features [B, T, F], weights [B, H, T, S], terms [B, T]."""
     weights = [step.weights for step in steps if step.weights is not None]
     mixtures = [step.mixture for step in steps if step.mixture is not None]
-    self_weights = [step.self_weights for step in steps if step.self_weights is not None]  # of ever more words
-    self_weights = [nn.functional.pad(seen, (0, len(steps) - seen.shape[-1])) for seen in self_weights]
     return Decoded(
         torch.stack([step.features for step in steps], 1),
         torch.stack(weights, 2) if weights else None,
         {name: torch.stack([step.terms[name] for step in steps], 1) for name in steps[0].terms},
         Mixture(*(torch.stack(parts, 1) for parts in zip(*mixtures, strict=True))) if mixtures else None,
-        torch.stack(self_weights, 2) if self_weights else None,
     )
 
 
@@ -228,11 +213,6 @@ class Decoder(nn.Module, Generic[Memory, State]):
             decoded, state = self.step(Words(word), state, memory, weights=weights)
             steps.append(decoded)
         return stack_steps(steps)
-
-    def look(self, embedded: Tensor, state: State, memory: Memory) -> Decoded:
-        """`forward`, with the weights of all attention that there is."""
-        decoded: Decoded = self(embedded, state, memory)
-        return decoded
 
     def describe(self) -> str:
         """What the log says of it beside its choices: nothing, or words that begin with a comma."""

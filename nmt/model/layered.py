@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from nmt.attention import Attended, Attention, AttentionState, Memory
-from nmt.model.contract import Decoded, Decoder, Encoded, Selectable, Words, head_names, stack_steps
+from nmt.model.contract import Decoded, Decoder, Encoded, Selectable, Words, head_names
 from nmt.system.errors import UserError
 
 
@@ -21,14 +21,19 @@ class LayeredMemory(NamedTuple):
         return LayeredMemory(tuple(memory.select(rows) for memory in self.layers))
 
 
+def all_heads(layers: Sequence[Attended]) -> Tensor | None:
+    """The weights [N, H, T, S] of the heads of all layers, None where nobody asked."""
+    weights = [attended.weights for attended in layers if attended.weights is not None]
+    return torch.cat(weights, 1) if weights else None
+
+
 def of_all_layers(attended: Sequence[Attended]) -> tuple[Tensor | None, dict[str, Tensor]]:
     """The weights [N, H, T, S] of the heads of all layers, None where nobody asked; each term's sum [N, T]."""
-    weights = [of_layer.weights for of_layer in attended if of_layer.weights is not None]
     terms: dict[str, Tensor] = {}
     for of_layer in attended:
         for name, term in of_layer.terms.items():
             terms[name] = terms.get(name, 0) + term
-    return torch.cat(weights, 1) if weights else None, terms
+    return all_heads(attended), terms
 
 
 State = TypeVar("State", bound=Selectable)
@@ -50,7 +55,7 @@ class LayeredDecoder(Decoder[LayeredMemory, State]):
                 f"attention.read.objective=enumerate lets a readout choose among slots, and decoder={choice} has no "
                 "readout. Give attention.read.objective=sampled, or another decoder."
             )
-        self.attentions, self.max_positions = attentions, attentions[0].max_positions
+        self.attentions, self.max_positions = attentions, attentions[0].score.max_positions
         self.heads = head_names(each.heads for each in attentions)
 
     @property
@@ -68,40 +73,19 @@ class LayeredDecoder(Decoder[LayeredMemory, State]):
             each.remember(encoded.values, encoded.mask, encoded.keys, encoded.pins) for each in self.attentions
         )
         states = (each.start(memory) for each, memory in zip(self.attentions, memories, strict=True))
-        return LayeredMemory(memories), tuple(tuple(part.flatten(0, 1) for part in state) for state in states)
+        return LayeredMemory(memories), tuple(states)
 
     def step(self, words: Words, state: State, memory: LayeredMemory, *, weights: bool = True) -> tuple[Decoded, State]:
-        return self._next(words.spread(words.embedded), state, memory, weights=weights, looking=False)
+        decoded, state = self.run(words.spread(words.embedded).unsqueeze(1), state, memory, weights)
+        seen = None if decoded.weights is None else decoded.weights[:, :, 0]
+        terms = {name: term[:, 0] for name, term in decoded.terms.items()}
+        return Decoded(decoded.features[:, 0], seen, terms), state
 
     def forward(self, embedded: Tensor, state: State, memory: LayeredMemory, *, weights: bool = True) -> Decoded:
-        return self._whole(embedded, state, memory, weights=weights, looking=False)
+        if self.attentions[0].coverage:  # a step depends on the weights of those before it
+            return super().forward(embedded, state, memory, weights=weights)
+        return self.run(embedded, state, memory, weights)[0]
 
-    def look(self, embedded: Tensor, state: State, memory: LayeredMemory) -> Decoded:
-        return self._whole(embedded, state, memory, weights=True, looking=True)
-
-    def _next(
-        self, words: Tensor, state: State, memory: LayeredMemory, *, weights: bool, looking: bool
-    ) -> tuple[Decoded, State]:
-        """The next word of N hypotheses, [N, E]."""
-        decoded, state = self.run(words.unsqueeze(1), state, memory, weights=weights, looking=looking)
-        seen, own = (None if each is None else each[:, :, 0] for each in (decoded.weights, decoded.self_weights))
-        terms = {name: term[:, 0] for name, term in decoded.terms.items()}
-        return Decoded(decoded.features[:, 0], seen, terms, self_weights=own), state
-
-    def _whole(self, embedded: Tensor, state: State, memory: LayeredMemory, *, weights: bool, looking: bool) -> Decoded:
-        if not self.attentions[0].coverage:
-            return self.run(embedded, state, memory, weights=weights, looking=looking)[0]
-        steps = []
-        for word in embedded.unbind(1):  # a step depends on the weights of those before it
-            decoded, state = self._next(word, state, memory, weights=weights, looking=looking)
-            steps.append(decoded)
-        return stack_steps(steps)
-
-    def run(
-        self, embedded: Tensor, state: State, memory: LayeredMemory, *, weights: bool, looking: bool
-    ) -> tuple[Decoded, State]:
-        """The next words of N hypotheses, embedded [N, T, E]: one of each, or all of one hypothesis a sentence.
-
-        With `looking` the weights of self-attention are returned as well.
-        """
+    def run(self, embedded: Tensor, state: State, memory: LayeredMemory, weights: bool) -> tuple[Decoded, State]:
+        """The next words of N hypotheses, embedded [N, T, E]: one of each, or all of one hypothesis a sentence."""
         raise TypeError(f"{type(self).__name__} does not define what its layers do")

@@ -92,62 +92,51 @@ class Seq2Seq(nn.Module):
     ) -> tuple[Selectable, Selectable]:
         """source [B, S], mask [B, S] -> the memory of the sentences and the state of the decoder.
 
-        `lengths` [B] on the CPU saves fetching them from the mask; `context` [B, K, C] are previous sentences, PAD
-        where there is nothing; `searching` is explained at `Decoder.start`; `pins` are those of each sentence, () for
-        none.
+        Args:
+            source: tokens, or for gradients with respect to them their embeddings [B, S, E].
+            mask: true where a token is real.
+            lengths: [B] on the CPU, which saves fetching them from the mask.
+            context: [B, K, C] previous sentences, PAD where there is nothing.
+            searching: explained at `Decoder.start`.
+            pins: those of each sentence, () for none.
 
         Raises:
             UserError: there are pins, but no attention.
         """
-        embedded = self.source_embedding(source)
-        return self.encode_embedded(embedded, mask, lengths, context, searching=searching, pins=pins)
-
-    def encode_embedded(
-        self,
-        embedded: Tensor,
-        mask: Tensor,
-        lengths: Tensor | None = None,
-        context: Tensor | None = None,
-        *,
-        searching: bool = False,
-        pins: Sequence[Pins] = (),
-    ) -> tuple[Selectable, Selectable]:
-        """`encode` from source embeddings [B, S, E], for gradients with respect to them."""
         with self.kernels():
-            encoded = self.encoded(embedded, mask, lengths, context, pins=pins)
-            memory, state = self.decoder.start(encoded, searching=searching)
+            memory, state = self.decoder.start(self.encoded(source, mask, lengths, context, pins), searching=searching)
         return memory, state
 
     def encoded(
         self,
-        embedded: Tensor,
+        source: Tensor,
         mask: Tensor,
         lengths: Tensor | None = None,
         context: Tensor | None = None,
-        *,
-        looking: bool = False,
         pins: Sequence[Pins] = (),
     ) -> Encoded:
-        """What the encoder makes of source embeddings [B, S, E]; with `looking`, with weights of self-attention.
-
-        The rest is as in `encode`.
-        """
+        """What the encoder makes of a source; see `encode`."""
         if lengths is None:
             lengths = mask.sum(-1).to("cpu", torch.int64)  # on the CPU, as packing wants them
-        embedded = self.dropout(embedded)
+        embedded = self.dropout(source if source.is_floating_point() else self.source_embedding(source))
         encoded: Encoded
-        if self.context is None or context is None or not context.numel() or not self.context.sentences:
-            encoded = (self.encoder.look if looking else self.encoder)(embedded, mask, lengths)
+        before = self.before(context)
+        if self.context is None or before is None:
+            encoded = self.encoder(embedded, mask, lengths)
         else:
-            context = context[:, -self.context.sentences :]
-            before = Before(
-                self.dropout(self.source_embedding(context)), context.ne(self.source_embedding.padding_idx or 0)
-            )
-            encoded = self.context(self.encoder, embedded, mask, lengths, before, looking=looking)
+            encoded = self.context(self.encoder, embedded, mask, lengths, before)
         if not any(pins):
             return encoded
         self.check_attends()
         return encoded._replace(pins=PinnedSteps.of(pins, encoded.mask))
+
+    def before(self, context: Tensor | None) -> Before | None:
+        """What the model sees of previous sentences [B, K, C]; None for nothing."""
+        if self.context is None or context is None or not context.numel() or not self.context.sentences:
+            return None
+        context = context[:, -self.context.sentences :]
+        mask = context.ne(self.source_embedding.padding_idx or 0)
+        return Before(self.dropout(self.source_embedding(context)), mask)
 
     def logits(self, features: Tensor, output: Output | None = None) -> Tensor:
         """Features t [..., F] -> logits c W t + b [..., V], c the decoder's `logit_scale`.

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-import torch
 from torch import Tensor
 
 from nmt.model.contract import Encoded, Encoder
@@ -33,9 +32,3 @@ class Stacked(Encoder):
         states: Encoded = self.first(embedded, mask, lengths)
         encoded: Encoded = self.then(states.values, mask, lengths)
         return encoded
-
-    def look(self, embedded: Tensor, mask: Tensor, lengths: Tensor) -> Encoded:
-        states = self.first.look(embedded, mask, lengths)
-        encoded = self.then.look(states.values, mask, lengths)
-        weights = [part.weights for part in (states, encoded) if part.weights is not None]
-        return encoded._replace(weights=torch.cat(weights, 1) if weights else None)

@@ -12,9 +12,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from nmt.attention import Pins
+from nmt.attention import Pins, observing
 from nmt.data.batch import Batch
 from nmt.model import Decoded, Seq2Seq
+from nmt.model.layered import all_heads
 
 
 class Forced(NamedTuple):
@@ -51,16 +52,31 @@ class Looks(NamedTuple):
 
 def look(model: Seq2Seq, batch: Batch, pins: Sequence[Pins] = ()) -> Looks:
     """The weights of all attention while the model reads the sources and predicts the targets."""
-    with torch.no_grad(), model.kernels():
-        embedded = model.source_embedding(batch.source)
-        lengths, context = batch.source_lengths, batch.context
-        encoded = model.encoded(embedded, batch.source_mask, lengths, context, looking=True, pins=pins)
-        memory, state = model.decoder.start(encoded)
-        decoded = model.decoder.look(model.dropout(model.target_embedding(batch.target_in)), state, memory)
+    source = batch.source, batch.source_mask, batch.source_lengths
+    with torch.no_grad(), observing(model) as seen:
+        decoded: Decoded = model(*source, batch.target_in, context=batch.context, pins=pins)
+        before = model.before(batch.context)
+    layers = [calls for name, calls in seen.items() if name.startswith("encoder.")]
+    own = [calls for name, calls in seen.items() if name.startswith("context.")]
+    if model.context is None or before is None:
+        encoder, merged = all_heads([calls[0] for calls in layers]), None
+    else:
+        encoder, merged = model.context.shares(layers, own, batch.source_mask, before.mask)
+    decoder = [
+        _over_steps([call.weights for call in calls if call.weights is not None])
+        for name, calls in seen.items()
+        if name.startswith("decoder.") and model.get_submodule(name) not in model.decoder.source_attentions
+    ]
     through = None
-    if encoded.context is not None and decoded.weights is not None:
-        through = decoded.weights @ encoded.context.unsqueeze(1).to(decoded.weights.dtype)
-    return Looks(encoded.weights, decoded.self_weights, decoded.weights, through)
+    if merged is not None and decoded.weights is not None:
+        through = decoded.weights @ merged.unsqueeze(1).to(decoded.weights.dtype)
+    return Looks(encoder, torch.cat(decoder, 1) if decoder else None, decoded.weights, through)
+
+
+def _over_steps(weights: Sequence[Tensor]) -> Tensor:
+    """The weights [B, H, T, T] of masked self-attention, of all steps or of one after the other, [B, H, 1, t] each."""
+    most = weights[-1].shape[-1]
+    return torch.cat([nn.functional.pad(each, (0, most - each.shape[-1])) for each in weights], 2)
 
 
 def attention(model: Seq2Seq, batch: Batch, pins: Sequence[Pins] = ()) -> Forced:
@@ -97,7 +113,7 @@ def saliency(
     with torch.enable_grad(), no_cudnn, _constant_deviations(model), model.kernels():
         embedded = model.source_embedding(batch.source).detach().requires_grad_()
         lengths, context = batch.source_lengths, batch.context
-        memory, state = model.encode_embedded(embedded, batch.source_mask, lengths, context, pins=pins)
+        memory, state = model.encode(embedded, batch.source_mask, lengths, context, pins=pins)
         decoded = model.decoder(model.target_embedding(batch.target_in), state, memory)
         log_probs, best = _log_probs(model, decoded, batch)
         rows = []

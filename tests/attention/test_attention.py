@@ -15,9 +15,9 @@ def test_a_head_sees_its_own_coverage_and_no_other(head: int) -> None:
     values, queries, steps = torch.randn(2, 5, 10, dtype=F64), torch.randn(2, 1, 10, dtype=F64), torch.zeros(2, 1)
     memory = made.remember(values, torch.ones(2, 5, dtype=torch.bool))
     (coverage,) = made.start(memory)
-    coverage = coverage + torch.rand(2, 1, 3, 5, dtype=F64)
+    coverage = coverage + torch.rand(2, 3, 5, dtype=F64)
     other = coverage.clone()
-    other[:, :, head] = torch.rand(2, 1, 5, dtype=F64)
+    other[:, head] = torch.rand(2, 5, dtype=F64)
     before, after = (made(queries, memory, steps.long(), (state,)).weights for state in (coverage, other))
     changed = (before - after).abs().amax((2, 3)) > 1e-6  # [B, H]
     assert changed.tolist() == [[index == head for index in range(3)]] * 2

@@ -7,11 +7,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nmt.attention import Attention, View, Window
+from nmt.attention import AttentionSettings, View, Window
 from nmt.attention.normalisers import Softmax
 from nmt.attention.reads import Soft
 from nmt.attention.scores import Additive, Concat, Cosine, Dot, General, Location, ScaledDot
 from nmt.kernels.energies import masked_softmax
+from nmt.model.context.hierarchical import OverAttention
 from nmt.system.errors import UserError
 from tests.catalogue import SCORES, attention
 
@@ -147,7 +148,7 @@ def test_coverage_is_the_sum_of_the_weights_so_far_inside_the_tanh() -> None:
         torch.testing.assert_close(attended.weights[0, 0, 0], expected)
         seen = seen + expected
         state = attended.state
-        torch.testing.assert_close(state[0][0, 0, 0], seen)
+        torch.testing.assert_close(state[0][0, 0], seen)
 
 
 @pytest.mark.parametrize("heads", [1, 2])
@@ -211,7 +212,7 @@ class Leaning(Window):
 
 @pytest.mark.parametrize("heads", [1, 2])
 def test_a_bias_is_added_to_the_energies_before_the_softmax(heads: int) -> None:
-    made = Attention(Dot, Leaning, Softmax, Soft, query_size=4, value_size=4, size=4, heads=heads).double()
+    made = AttentionSettings(heads=heads).make(Dot, Leaning, Softmax, Soft, query_size=4, value_size=4).double()
     queries = torch.zeros(1, 2, 4, dtype=F64)  # so that the bias alone decides
     memory = made.remember(torch.randn(1, 4, 4, dtype=F64), torch.ones(1, 4, dtype=torch.bool))
     weights = made(queries, memory, torch.arange(2).unsqueeze(0)).weights
@@ -234,12 +235,12 @@ def test_attention_over_attention_weighs_words_by_both_directions() -> None:
     mechanism = attention("dot", query_size=1, value_size=1, size=1)
     memory = mechanism.remember(torch.tensor([[[0.0], [1.0]]]).double(), torch.ones(1, 2, dtype=torch.bool))
     queries = torch.tensor([[[0.0], [math.log(3)]]]).double()
-    context, weights = mechanism.over(queries, torch.ones(1, 2, dtype=torch.bool), memory)
+    attended = OverAttention()(mechanism, queries, torch.ones(1, 2, dtype=torch.bool), memory)
     # M = [[0, 0], [0, ln 3]] (slots x queries). alpha(1) = (1/2, 1/2), alpha(2) = (1/4, 3/4).
     # beta(1) = (1/2, 1/2), beta(2) = (1/4, 3/4), so beta = (3/8, 5/8).
     # s = 3/8 (1/2, 1/2) + 5/8 (1/4, 3/4) = (11/32, 21/32).
-    torch.testing.assert_close(weights, torch.tensor([[[11 / 32, 21 / 32]]]).double())
-    torch.testing.assert_close(context, torch.tensor([[21 / 32]]).double())
+    torch.testing.assert_close(attended.weights, torch.tensor([[[[11 / 32, 21 / 32]]]]).double())
+    torch.testing.assert_close(attended.context, torch.tensor([[[21 / 32]]]).double())
 
 
 def test_attention_over_attention_ignores_what_is_padded() -> None:
@@ -247,11 +248,12 @@ def test_attention_over_attention_ignores_what_is_padded() -> None:
     generator = torch.Generator().manual_seed(1)
     values, queries = (torch.randn(1, *shape, generator=generator).double() for shape in ((4, 5), (3, 3)))
     mask, real = torch.tensor([[True, True, False, False]]), torch.tensor([[True, True, False]])
-    padded = mechanism.over(queries, real, mechanism.remember(values, mask))
-    plain = mechanism.over(queries[:, :2], real[:, :2], mechanism.remember(values[:, :2], mask[:, :2]))
+    over = OverAttention()
+    padded = over(mechanism, queries, real, mechanism.remember(values, mask))
+    plain = over(mechanism, queries[:, :2], real[:, :2], mechanism.remember(values[:, :2], mask[:, :2]))
     torch.testing.assert_close(padded[0], plain[0])
     torch.testing.assert_close(padded[1][..., :2], plain[1])
-    torch.testing.assert_close(plain[1].sum(-1), torch.ones(1, 2).double())
+    torch.testing.assert_close(plain[1].sum(-1), torch.ones(1, 2, 1).double())
     assert not padded[1][..., 2:].any()
-    nothing = mechanism.over(queries, real, mechanism.remember(values, torch.zeros_like(mask)))
+    nothing = over(mechanism, queries, real, mechanism.remember(values, torch.zeros_like(mask)))
     assert not nothing[1].any()

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.attention import AdditiveForm, Attention, Product
+from nmt.attention import AdditiveForm, Product
 from nmt.attention.normalisers import Softmax
 from nmt.attention.reads import Soft
 from nmt.attention.scores import Additive, Dot, General, ScaledDot
@@ -55,17 +55,3 @@ def test_a_subclass_with_another_computation_inherits_no_claim(base: type) -> No
     claims = [getattr(part, name) for name in ("form", "is_everything", "is_sum", "is_softmax") if hasattr(part, name)]
     assert len(claims) == 1
     assert not claims[0]
-
-
-@pytest.mark.parametrize("score", ["dot", "general", "scaled_dot"])
-def test_every_projected_product_without_weights_is_torchs(score: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = attention(score, heads=2)
-    queries, values, steps = torch.randn(2, 5, 10, dtype=F64), torch.randn(2, 7, 10, dtype=F64), torch.zeros(2, 5)
-    memory = made.remember(values, torch.ones(2, 7, dtype=torch.bool))
-    plain = made(queries, memory, steps.long()).context
-
-    def never(*_: object) -> None:
-        raise AssertionError("all weights were computed")
-
-    monkeypatch.setattr(Attention, "_weigh", never)
-    torch.testing.assert_close(made(queries, memory, steps.long(), weights=False).context, plain)

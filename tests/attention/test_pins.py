@@ -29,7 +29,7 @@ def queries() -> torch.Tensor:
 def test_a_pinned_step_sees_the_slots_of_its_sentence() -> None:
     pins = PinnedSteps.of([{0: [2, 9], 2: [0, 3]}, {1: [1, 2]}], torch.arange(4) < torch.tensor([4, 2])[:, None])
     view = View(torch.ones(2, 1, 1, 4, dtype=torch.bool), torch.ones(4), torch.full((4,), 2.0))
-    visible, bias, factor = pins.restrict(view, torch.tensor([[0, 1, 2, 3]] * 2))
+    visible, bias, factor, _ = pins.restrict(view, torch.tensor([[0, 1, 2, 3]] * 2))
     assert visible[0, 0].int().tolist() == [[0, 0, 1, 0], [1, 1, 1, 1], [1, 0, 0, 1], [1, 1, 1, 1]]
     assert visible[1, 0].int().tolist() == [[1, 1, 1, 1], [0, 1, 0, 0], [1, 1, 1, 1], [1, 1, 1, 1]]
     assert bias is not None

@@ -29,7 +29,6 @@ def test_projections_of_one_head_fit_vectors_of_different_sizes() -> None:
     made = attention("dot", query_size=3, value_size=5, size=2, project=True)
     shapes = [None if part is None else part.weight.shape for part in (made.query, made.key, made.value, made.out)]
     assert shapes == [(2, 3), (2, 5), (2, 5), (5, 2)]
-    assert made.context_size == 5
 
 
 def test_choices_of_one_projected_head_are_projected_back() -> None:

@@ -109,10 +109,10 @@ def test_weights_are_a_distribution_over_visible_slots(mechanism: dict[str, Any]
     weights = attend(made, queries, values, mask, steps).weights
     assert weights.shape == (B, made.heads, T, S)
     assert (weights >= 0).all()
-    view: View = made.window(made._split(made.query, queries), steps.unsqueeze(1), mask.unsqueeze(1))
+    view: View = made.window(made.split(made.query, queries), steps.unsqueeze(1), mask.unsqueeze(1))
     visible = view.visible.expand(B, made.heads, T, S)
-    if made.max_positions is not None:
-        visible = visible & (torch.arange(S) < made.max_positions)
+    if made.score.max_positions is not None:
+        visible = visible & (torch.arange(S) < made.score.max_positions)
     assert (weights.masked_select(~visible) == 0).all()
     shares = weights if view.factor is None else weights / view.factor.where(visible, 1)
     if made.normaliser.sums_to_one:
@@ -191,10 +191,8 @@ def test_heads_are_mechanisms_of_one_head_side_by_side(
     made = attention(score, window, heads=heads, size=heads * size, **settings)
     queries, values, mask, steps = inputs()
     whole = attend(made, queries, values, mask, steps)
-    head_queries, head_values = made._split(made.query, queries), made._split(made.value, values)
-    head_keys = (
-        head_values if made.key is None else made._split(made.key, values)
-    )  # unused where there is no projection
+    head_queries, head_values = made.split(made.query, queries), made.split(made.value, values)
+    head_keys = head_values if made.key is None else made.split(made.key, values)  # unused where there is no projection
     contexts = []
     for head in range(heads):
         alone = attention(score, window, query_size=size, value_size=size, size=size, project=False, **settings)
@@ -219,15 +217,16 @@ def test_weights_are_left_out_where_nobody_wants_them(mechanism: dict[str, Any])
     full: Attended = made(queries, memory, steps, state)
     lean: Attended = made(queries, memory, steps, state, weights=False)
     assert lean.weights is None
-    torch.testing.assert_close(lean._replace(weights=full.weights), full)
+    torch.testing.assert_close(lean._replace(weights=full.weights, stages=full.stages), full)
 
 
 @pytest.mark.parametrize("heads", [1, 2])
 @pytest.mark.parametrize("window", ["global", "causal", "biased"])
-def test_a_scaled_dot_product_without_weights_is_torchs(
-    window: str, heads: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("score", ["dot", "general", "scaled_dot"])
+def test_a_projected_product_without_weights_is_torchs(
+    score: str, window: str, heads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = attention("scaled_dot", "causal" if window == "causal" else "global", heads=heads)
+    made = attention(score, "causal" if window == "causal" else "global", heads=heads, project=True)
     queries, values, mask, steps = inputs()
     mask[1] = False
     if window == "biased":

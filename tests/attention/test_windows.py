@@ -18,7 +18,7 @@ from tests.catalogue import attention
 def test_local_monotonic_slots_are_t_plus_minus_d_held_at_the_end() -> None:
     mask = torch.tensor([[True] * 5 + [False]])
     steps = torch.tensor([[0, 2, 9]])
-    visible, _, factor = LocalMonotonic(1, radius=1)(torch.zeros(1, 3, 1), steps, mask)
+    visible, _, factor, _ = LocalMonotonic(1, radius=1)(torch.zeros(1, 3, 1), steps, mask)
     assert factor is None
     assert visible.int().tolist() == [[[1, 1, 0, 0, 0, 0], [0, 1, 1, 1, 0, 0], [0, 0, 0, 1, 1, 0]]]
 
@@ -34,7 +34,7 @@ def predictive(radius: int) -> LocalPredictive:
 
 def test_local_predictive_slots_and_factor_go_by_each_sentences_own_length() -> None:
     mask = torch.arange(8) < torch.tensor([8, 4])[:, None]
-    visible, _, factor = predictive(2)(tensor([[[1], [-1]]] * 2), torch.zeros(2, 2, dtype=torch.int64), mask)
+    visible, _, factor, _ = predictive(2)(tensor([[[1], [-1]]] * 2), torch.zeros(2, 2, dtype=torch.int64), mask)
     assert factor is not None
     # p = 6 and 2 of eight slots, 3 and 1 of four, D = 2, sigma = 1
     assert visible.int().tolist() == [
@@ -64,7 +64,7 @@ def test_the_predicted_position_learns_through_the_factor() -> None:
     mask = torch.ones(1, 5, dtype=torch.bool)
 
     def weights(own: Tensor) -> Tensor:
-        visible, _, factor = window(own.view(1, 1, 1), torch.zeros(1, 1, dtype=torch.int64), mask)
+        visible, _, factor, _ = window(own.view(1, 1, 1), torch.zeros(1, 1, dtype=torch.int64), mask)
         assert factor is not None
         found: Tensor = masked_softmax(torch.zeros(1, 1, 5, dtype=F64), visible)[0, 0] * factor[0, 0]
         return found
@@ -92,7 +92,7 @@ def test_the_predicted_position_learns_through_the_factor() -> None:
 
 def test_forced_slots_are_those_named() -> None:
     mask = torch.arange(4) < torch.tensor([4, 2])[:, None]
-    visible, _, factor = Pinned(1, [2, [0, 3], None, []])(torch.zeros(2, 5, 1), torch.arange(5).expand(2, 5), mask)
+    visible, _, factor, _ = Pinned(1, [2, [0, 3], None, []])(torch.zeros(2, 5, 1), torch.arange(5).expand(2, 5), mask)
     assert factor is None
     assert visible[0].int().tolist() == [[0, 0, 1, 0], [1, 0, 0, 1], [1, 1, 1, 1], [0, 0, 0, 0], [1, 1, 1, 1]]
     assert visible[1].int().tolist() == [[0, 0, 0, 0], [1, 0, 0, 0], [1, 1, 0, 0], [0, 0, 0, 0], [1, 1, 0, 0]]
@@ -140,4 +140,4 @@ def test_views_intersect() -> None:
     squared = (two & two).factor
     assert squared is not None
     assert squared.tolist() == [16, 25, 36]
-    assert (View(one.visible) & View(one.visible))[1:] == (None, None)
+    assert (View(one.visible) & View(one.visible))[1:] == (None, None, None)

@@ -7,11 +7,13 @@ import pytest
 import torch
 from torch import Tensor
 
+from nmt.attention import observing
 from nmt.data.batch import make_batch
 from nmt.data.document_lines import context_tensor
 from nmt.model import Seq2Seq
 from nmt.model.context.hierarchical import Hierarchical
 from nmt.model.context.mechanism import pack, rotate
+from nmt.model.context.segments import Segments
 from nmt.model.transformer.encoder import TransformerEncoder
 from nmt.system.errors import UserError
 from nmt.text.tokenizer import EOS
@@ -180,7 +182,12 @@ def test_hierarchical_attention_by_hand() -> None:
         mechanism.outer.bias.fill_(-9)
         mechanism.gate_state.bias.fill_(math.log(3))  # l = 3/4
     source, mask, lengths = sentences([4], 23)
-    encoded = made.encoded(made.source_embedding(source), mask, lengths, context_tensor(BEFORE[:1]), looking=True)
+    batch = make_batch([source[0, :3].tolist()], [[5, 6]])._replace(context=context_tensor(BEFORE[:1]))
+    source, mask, lengths = batch.source, batch.source_mask, batch.source_lengths
+    encoded, looks = (
+        made.encoded(made.source_embedding(source), mask, lengths, batch.context),
+        forcing.look(made, batch),
+    )
     embed, encode = made.source_embedding, made.encoder
     states = encode(embed(source), mask, lengths).values
     means = []
@@ -191,8 +198,8 @@ def test_hierarchical_attention_by_hand() -> None:
         )
     torch.testing.assert_close(encoded.values, 0.75 * states + 0.25 * (means[0] + means[1]).unsqueeze(1) / 2)
     # Sentences of 4 and 3 tokens: half of the weight for each, even within it.
-    expected = torch.tensor([1 / 8] * 4 + [1 / 6] * 3).double().expand(1, 4, 7)
-    torch.testing.assert_close(encoded.context, expected)
+    expected = torch.tensor([1 / 8] * 4 + [1 / 6] * 3).double().expand(1, 1, 3, 7)
+    torch.testing.assert_close(looks.context, expected)
 
 
 class TestSegments:
@@ -229,10 +236,13 @@ class TestSegments:
     def test_weights_of_the_segment(self) -> None:
         made = with_context("segments", "encoder=transformer")
         source, mask, lengths = sentences(LENGTHS, 23)
-        encoded = made.encoded(made.source_embedding(source), mask, lengths, context_tensor(BEFORE), looking=True)
-        assert encoded.context is not None
-        assert encoded.weights is not None
-        assert (encoded.context[0, 0] > 0).tolist() == [True] * 7
-        assert (encoded.context[2, 0] > 0).tolist() == [True] * 5 + [False] * 2
-        totals = encoded.context.sum(2) + encoded.weights.mean(1).sum(2)
-        torch.testing.assert_close(totals[mask], torch.ones(11).double())
+        context = context_tensor(BEFORE)
+        with torch.no_grad(), observing(made.encoder) as seen:
+            made.encode(source, mask, lengths, context)
+        assert isinstance(made.context, Segments)
+        weights, share = made.context.shares(list(seen.values()), [], mask, context.ne(0))
+        assert weights is not None
+        assert share is not None
+        assert (share[0, 0] > 0).tolist() == [True] * 7
+        assert (share[2, 0] > 0).tolist() == [True] * 5 + [False] * 2
+        torch.testing.assert_close((share.sum(2) + weights.mean(1).sum(2))[mask], torch.ones(11).double())

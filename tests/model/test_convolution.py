@@ -4,9 +4,8 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from torch import Tensor
 
-from nmt.model import Encoded, Seq2Seq
+from nmt.model import Encoded
 from nmt.model.convolutional.decoder import ConvolutionalDecoder
 from nmt.system.errors import UserError
 from tests.catalogue import (
@@ -68,30 +67,16 @@ def test_every_parameter_gets_a_gradient(overrides: tuple[str, ...]) -> None:
     properties.test_every_parameter_gets_a_gradient(overrides)
 
 
-def changed_by_a_word(made: Seq2Seq, position: int) -> Tensor:
-    """Whether another target word at `position` changes the features of each step, [B, T]."""
-    source, mask, _ = sentences([6, 1, 4], 23)
-    target = sentences([7] * 3, 29, seed=9)[0]
-    other = target.clone()
-    other[:, position] = 4 + (target[:, position] - 3) % 25
-    before, after = (made(source, mask, None, words).features for words in (target, other))
-    changed: Tensor = (before - after).abs().amax(2) > 1e-12
-    return changed
-
-
 @pytest.mark.parametrize("overrides", CONVOLUTIONAL, ids=" ".join)
 def test_changing_a_word_changes_no_feature_before_it(overrides: tuple[str, ...]) -> None:
-    for position in range(7):
-        changed = changed_by_a_word(model(*overrides), position)
-        assert not changed[:, :position].any()
-        assert changed[:, position].all()
+    properties.sees_no_later_word(overrides)
 
 
 @pytest.mark.parametrize(("layers", "kernel_size"), [(1, 3), (2, 2), (2, 3), (3, 1)])
 def test_a_step_sees_as_many_words_as_the_layers_reach(layers: int, kernel_size: int) -> None:
     made = model(*DOT, f"decoder.layers={layers}", f"decoder.kernel_size={kernel_size}")
     reach = layers * (kernel_size - 1) + 1
-    changed = changed_by_a_word(made, 1)
+    changed = properties.changed_by_a_word(made, 1, steps=7)
     assert changed[:, 1 : 1 + reach].all()
     assert not changed[:, 1 + reach :].any()
 
@@ -113,22 +98,11 @@ def test_a_slot_holds_its_neighbours(layers: int, kernel_size: int, before: int,
 
 
 def test_gradients_agree_with_finite_differences() -> None:
-    made = model(*DOT, "decoder.kernel_size=2", pieces=(7, 5))
-    source, mask, _ = sentences([3, 1], 7)
-    target = sentences([2, 2], 5)[0]
-    parameters = dict(made.named_parameters())
-    names = [
+    properties.agrees_with_finite_differences(
+        model(*DOT, "decoder.kernel_size=2", pieces=(7, 5)),
         *("encoder.layers.0.linear.bias", "encoder.entrance.linear.bias", "encoder.exit.bias"),
         *("decoder.entrance.positions.table.weight", "decoder.layers.0.linear.weight", "decoder.layers.1.query.bias"),
-    ]
-
-    def loss(*values: Tensor) -> Tensor:
-        own = dict(zip(names, values, strict=True))
-        features: Tensor = torch.func.functional_call(made, own, (source, mask, None, target)).features
-        return (features**2).sum(-1)[:, -1]
-
-    inputs = tuple(parameters[name].detach().clone().requires_grad_() for name in names)
-    assert torch.autograd.gradcheck(loss, inputs, fast_mode=True)
+    )
 
 
 @pytest.mark.parametrize(
@@ -183,9 +157,3 @@ def test_heads_have_the_names_of_their_layers() -> None:
 def test_what_cannot_be_is_refused_with_its_cure(overrides: tuple[str, ...], message: str) -> None:
     with pytest.raises(UserError, match=message):
         model(*DOT, *overrides)
-
-
-@pytest.mark.parametrize("kind", ["backward", "last"])
-def test_a_convolutional_encoder_has_no_last_state(kind: str) -> None:
-    with pytest.raises(UserError, match=rf"decoder\.first_state={kind}: .*Give auto, mean or zero"):
-        model("encoder=conv", "decoder=luong", f"decoder.first_state={kind}")

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from nmt.attention import observing
 from nmt.config.composition import compose
 from nmt.data.batch import make_batch
 from nmt.model import Seq2Seq
@@ -72,15 +73,11 @@ def test_a_stack_is_one_encoder_after_the_other() -> None:
     assert isinstance(stack, Stacked)
     source, mask, lengths = sentences(LENGTHS, 23)
     embedded = made.source_embedding(source)
-    states = stack.first.look(embedded, mask, lengths)
-    encoded = stack.then.look(states.values, mask, lengths)
-    found = stack.look(embedded, mask, lengths)
-    assert states.weights is not None
-    assert encoded.weights is not None
-    assert found.weights is not None
-    torch.testing.assert_close(found.values, encoded.values)
+    encoded = stack.then(stack.first(embedded, mask, lengths).values, mask, lengths)
     torch.testing.assert_close(stack(embedded, mask, lengths).values, encoded.values)
-    torch.testing.assert_close(found.weights, torch.cat([states.weights, encoded.weights], 1))
+    with observing(stack) as seen:
+        stack(embedded, mask, lengths)
+    assert [name.split(".")[0] for name in seen] == ["first"] * 3 + ["then"]
     assert list(stack.heads) == ["1.1", "2.1", "3.1", "4.1", "4.2", "4.3"]
     assert stack.learned_positions == 9
 
@@ -102,10 +99,11 @@ def test_sinusoids_by_hand() -> None:
     torch.testing.assert_close(sinusoids(torch.arange(2), 4), expected, atol=1e-6, rtol=0)
 
 
+@pytest.mark.parametrize("encoder", ["embeddings", "transformer", "conv"])
 @pytest.mark.parametrize("kind", ["backward", "last"])
-def test_a_first_state_that_the_encoder_does_not_have_is_refused_with_its_cure(kind: str) -> None:
+def test_a_first_state_that_the_encoder_does_not_have_is_refused_with_its_cure(kind: str, encoder: str) -> None:
     with pytest.raises(UserError, match=rf"decoder.first_state={kind}: .*Give auto, mean or zero"):
-        encoded_by("embeddings", "luong", f"decoder.first_state={kind}")
+        encoded_by(encoder, "luong", f"decoder.first_state={kind}")
 
 
 @pytest.mark.parametrize(("encoder", "kind"), [("gru", "last"), ("embeddings", "mean")])

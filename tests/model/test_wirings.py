@@ -319,23 +319,45 @@ def test_a_model_that_would_never_see_a_source_is_refused() -> None:
         model("decoder=none", "decoder.summary=first", "decoder.first_state=zero")
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("wiring", WIRINGS)
-def test_gradients_of_the_whole_model_agree_with_finite_differences(wiring: str) -> None:
-    made = model(f"decoder={wiring}", pieces=(7, 5))
+def agrees_with_finite_differences(made: Seq2Seq, *names: str) -> None:
+    """Whether the gradients of these parameters are right, for a model of 7 and 5 pieces."""
     source, mask, _ = sentences([3, 1], 7)
     target = sentences([2, 2], 5)[0]
-    names = ["decoder.rnn.bias_hh_l0", "encoder.rnn.bias_ih_l0", "decoder.readout.linear.weight"]
     parameters = dict(made.named_parameters())
 
     def loss(*values: Tensor) -> Tensor:
         own = dict(zip(names, values, strict=True))
-        decoded = torch.func.functional_call(made, own, (source, mask, None, target))
-        features: Tensor = decoded.features
-        return (features**2).sum()
+        features: Tensor = torch.func.functional_call(made, own, (source, mask, None, target)).features
+        return (features**2).sum(-1)[:, -1] + features[:, -1, 0]
 
     inputs = tuple(parameters[name].detach().clone().requires_grad_() for name in names)
-    assert torch.autograd.gradcheck(loss, inputs)
+    assert torch.autograd.gradcheck(loss, inputs, fast_mode=True)
+
+
+@pytest.mark.parametrize("wiring", WIRINGS)
+def test_gradients_of_the_whole_model_agree_with_finite_differences(wiring: str) -> None:
+    names = ("decoder.rnn.bias_hh_l0", "encoder.rnn.bias_ih_l0", "decoder.readout.linear.weight")
+    agrees_with_finite_differences(model(f"decoder={wiring}", pieces=(7, 5)), *names)
+
+
+def sees_no_later_word(overrides: tuple[str, ...]) -> None:
+    """Another target word changes the features of its step, and of none before it."""
+    made = model(*overrides)
+    for position in range(5):
+        changed = changed_by_a_word(made, position)
+        assert not changed[:, :position].any()
+        assert changed[:, position].all()
+
+
+def changed_by_a_word(made: Seq2Seq, position: int, steps: int = 5) -> Tensor:
+    """Whether another target word at `position` changes the features of each step, [B, T]."""
+    source, mask, _ = sentences(LENGTHS, 23)
+    target = targets(steps=steps)
+    other = target.clone()
+    other[:, position] = 4 + (target[:, position] - 3) % 25
+    before, after = (made(source, mask, None, words).features for words in (target, other))
+    changed: Tensor = (before - after).abs().amax(2) > 1e-12
+    return changed
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from nmt.alignment.units import source_units, target_units
 from nmt.alignment.word_weights import word_weights
+from nmt.attention import observing
 from nmt.data.batch import make_batch
 from nmt.model.transformer.decoder import TransformerDecoder
 from nmt.model.transformer.encoder import TransformerEncoder
@@ -125,14 +126,12 @@ def test_looking_changes_nothing_and_a_batch_equals_its_sentences(overrides: tup
     made = model(*overrides)
     looks = forcing.look(made, BATCH)
     torch.testing.assert_close(looks.cross, forcing.attention(made, BATCH).weights)
-    with torch.no_grad():
-        embedded = made.source_embedding(BATCH.source), BATCH.source_mask, BATCH.source_lengths
-        torch.testing.assert_close(made.encoder.look(*embedded).values, made.encoder(*embedded).values)
-        memory, state = made.encode(BATCH.source, BATCH.source_mask)
-        target = made.target_embedding(BATCH.target_in)
-        looked, decoded = made.decoder.look(target, state, memory), made.decoder(target, state, memory)
-        torch.testing.assert_close(looked.features, decoded.features)
-        assert decoded.self_weights is None
+    source = BATCH.source, BATCH.source_mask, BATCH.source_lengths, BATCH.target_in
+    with torch.no_grad(), observing(made):
+        looked = made(*source, weights=False)
+    decoded = made(*source, weights=False)
+    torch.testing.assert_close(looked.features, decoded.features)
+    assert decoded.weights is None
     for row, pair in enumerate(zip(SOURCES, TARGETS)):
         alone = forcing.look(made, make_batch([pair[0]], [pair[1]]))
         for together, single in zip(looks[:3], alone[:3], strict=True):

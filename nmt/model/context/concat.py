@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from nmt.model.context.mechanism import Before, ContextMechanism, pack, rotate
+from nmt.model.context.mechanism import Before, Calls, ContextMechanism, Shares, pack, rotate
 from nmt.model.contract import Encoded, Encoder
 from nmt.system.limits import NotNegative
 
@@ -22,29 +22,22 @@ class Concatenation(ContextMechanism):
         del encoder
         super().__init__(sentences)
 
-    def forward(
-        self,
-        encoder: Encoder,
-        embedded: Tensor,
-        mask: Tensor,
-        lengths: Tensor,
-        before: Before,
-        *,
-        looking: bool = False,
-    ) -> Encoded:
+    def forward(self, encoder: Encoder, embedded: Tensor, mask: Tensor, lengths: Tensor, before: Before) -> Encoded:
         joined = pack(
             torch.cat((before.embedded.flatten(1, 2), embedded), 1), torch.cat((before.mask.flatten(1), mask), 1)
         )
-        encode = encoder.look if looking else encoder
-        encoded: Encoded = encode(joined.embedded, joined.mask, joined.lengths.to("cpu"))
+        encoded: Encoded = encoder(joined.embedded, joined.mask, joined.lengths.to("cpu"))
         # The source first, so that positions of slots and columns of weights are those of the source.
         first = before.mask.sum((1, 2))
-        weights = encoded.weights
-        if weights is not None:
-            own = mask.shape[1]
-            weights = rotate(rotate(weights, joined.lengths, first, 2), joined.lengths, first, 3)[:, :, :own, :own]
         return encoded._replace(
             values=rotate(encoded.values, joined.lengths, first),
             keys=None if encoded.keys is None else rotate(encoded.keys, joined.lengths, first),
-            weights=weights,
         )
+
+    def shares(self, layers: Calls, own: Calls, mask: Tensor, before: Tensor) -> Shares:
+        weights, _ = super().shares(layers, own, mask, before)
+        if weights is None:
+            return None, None
+        first, count = before.sum((1, 2)), mask.shape[1]
+        lengths = first + mask.sum(1)
+        return rotate(rotate(weights, lengths, first, 2), lengths, first, 3)[:, :, :count, :count], None

@@ -9,8 +9,8 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from nmt.attention import Attention
-from nmt.model.context.mechanism import Before, ContextMechanism, pack
+from nmt.attention import Attended, Attention, Memory
+from nmt.model.context.mechanism import Before, Calls, ContextMechanism, Shares, pack
 from nmt.model.contract import Encoded, Encoder
 from nmt.system.limits import NotNegative
 
@@ -45,64 +45,88 @@ class Hierarchical(ContextMechanism):
             sentence_attention: makes the attention to sentences.
             sentences: how many previous sentences there are at most.
             words: "attention" weighs the words of a sentence for each word of the source; "over_attention" weighs them
-                once for the whole source (`Attention.over`, Cui et al. 2017).
+                once for the whole source (`OverAttention`).
         """
         super().__init__(sentences)
         size = encoder.size
-        self.words = words
+        self.over = OverAttention() if words == "over_attention" else None
         self.word_attention = word_attention(size, size, context_size=size)
         self.sentence_attention = sentence_attention(size, size, context_size=size)
         self.inner, self.outer = nn.Linear(size, 4 * size), nn.Linear(4 * size, size)
         self.gate_state, self.gate_context = nn.Linear(size, size), nn.Linear(size, size, bias=False)
 
-    def forward(
-        self,
-        encoder: Encoder,
-        embedded: Tensor,
-        mask: Tensor,
-        lengths: Tensor,
-        before: Before,
-        *,
-        looking: bool = False,
-    ) -> Encoded:
-        encoded: Encoded = (encoder.look if looking else encoder)(embedded, mask, lengths)
+    def forward(self, encoder: Encoder, embedded: Tensor, mask: Tensor, lengths: Tensor, before: Before) -> Encoded:
+        encoded: Encoded = encoder(embedded, mask, lengths)
         states = encoded.values
-        found, shares = self._read(states, mask, *_encode(encoder, before), looking)
+        found = self._read(states, mask, *_encode(encoder, before))
         found = self.outer(torch.relu(self.inner(found)))
         gate = torch.sigmoid(self.gate_state(states) + self.gate_context(found))
         seen = before.mask.flatten(1).any(1)[:, None, None]
         gated = gate * states + (1 - gate) * found
         values = torch.where(seen, gated, states) * mask.unsqueeze(-1)
-        if shares is not None:  # [B, S, K, C] -> [B, S, X]
-            shares = pack(shares.flatten(2).transpose(1, 2), before.mask.flatten(1)).embedded.transpose(1, 2)
-        return encoded._replace(values=values.to(states.dtype), context=shares)
+        return encoded._replace(values=values.to(states.dtype))
 
-    def _read(
-        self, states: Tensor, mask: Tensor, words: Tensor, real: Tensor, looking: bool
-    ) -> tuple[Tensor, Tensor | None]:
-        """What each word [B, S, V] finds in words [B, K, C, V] and, if `looking`, its weights of them [B, S, K, C]."""
+    def shares(self, layers: Calls, own: Calls, mask: Tensor, before: Tensor) -> Shares:
+        weights, _ = super().shares(layers, own, mask, before)  # the source is encoded first
+        (of_words,), (of_sentences,) = (
+            [call.weights.mean(1) for call in calls if call.weights is not None] for calls in own if calls
+        )
+        rows, count, _ = before.shape
+        # [B * K, S or 1, C] and [B * S, 1, K] -> [B, S, K, C] -> [B, S, X]
+        by_word = of_words.unflatten(0, (rows, count)).transpose(1, 2)
+        shares = of_sentences.reshape(rows, -1, count, 1) * by_word
+        return weights, pack(shares.flatten(2).transpose(1, 2), before.flatten(1)).embedded.transpose(1, 2)
+
+    def _read(self, states: Tensor, mask: Tensor, words: Tensor, real: Tensor) -> Tensor:
+        """What each word [B, S, V] finds in words [B, K, C, V]."""
         count, (rows, length, _) = words.shape[1], states.shape
         memory = self.word_attention.remember(words.flatten(0, 1), real.flatten(0, 1))
         queries = states.repeat_interleave(count, 0)
         steps = torch.arange(length, device=states.device)
-        if self.words == "over_attention":
-            context, weights = self.word_attention.over(queries, mask.repeat_interleave(count, 0), memory)
-            found = context.unsqueeze(1).expand(-1, length, -1)
-            by_word: Tensor | None = weights.mean(1).unsqueeze(1).expand(-1, length, -1)
+        if self.over is None:
+            found = self.word_attention(queries, memory, steps.expand(len(queries), -1), weights=False).context
         else:
-            attended = self.word_attention(queries, memory, steps.expand(len(queries), -1), weights=looking)
-            found, by_word = attended.context, None if attended.weights is None else attended.weights.mean(1)
+            real_queries = mask.repeat_interleave(count, 0)
+            found = self.over(self.word_attention, queries, real_queries, memory).context.expand(-1, length, -1)
         # [B * K, S, V] -> [B * S, K, V]: each word looks at sentences of its own.
         summaries = found.unflatten(0, (rows, count)).transpose(1, 2).flatten(0, 1)
         sentences = real.any(2).repeat_interleave(length, 0)
         memory = self.sentence_attention.remember(summaries, sentences)
         asked = states.flatten(0, 1).unsqueeze(1)
-        attended = self.sentence_attention(asked, memory, steps.repeat(rows).unsqueeze(1), weights=looking)
-        read = attended.context.squeeze(1).unflatten(0, (rows, length))
-        if not looking or by_word is None or attended.weights is None:
-            return read, None
-        of_sentences = attended.weights.mean(1).reshape(rows, length, count, 1)
-        return read, of_sentences * by_word.unflatten(0, (rows, count)).transpose(1, 2)
+        attended = self.sentence_attention(asked, memory, steps.repeat(rows).unsqueeze(1), weights=False)
+        read: Tensor = attended.context.squeeze(1).unflatten(0, (rows, length))
+        return read
+
+
+class OverAttention(nn.Module):
+    """Attention-over-attention: one context for all queries of an attention.
+
+    Cui et al. 2017, section 3. Energies M [S, T] of slots (the document D) and queries (the query Q) are normalised in
+    both directions: alpha(t) over slots, beta(i) over queries. The weight of a slot is sum_t alpha(t) beta_t, with beta
+    the mean of beta(i) over slots. Heads have weights of their own.
+    """
+
+    attends = True  # and so is observed
+
+    def forward(
+        self, attention: Attention, queries: Tensor, real: Tensor, memory: Memory, *, weights: bool = False
+    ) -> Attended:
+        """The context [B, 1, C] and weights [B, H, 1, S] of queries [B, T, Dq], by the parts of `attention`.
+
+        `real` [B, T] is true where a query is not padding. Slots without any query get zeros.
+        """
+        del weights  # computed in any case
+        split = attention.split(attention.query, queries)
+        view = attention.view(split, torch.arange(queries.shape[1], device=queries.device).expand(real.shape), memory)
+        energies = attention.score(split, memory.keys)
+        energies = energies if view.bias is None else energies + view.bias  # [B, H, T, S]
+        visible = (view.visible & real[:, None, :, None]).expand(energies.shape)
+        alpha = attention.normaliser(energies, visible)
+        beta = attention.normaliser(energies.transpose(2, 3), visible.transpose(2, 3))  # [B, H, S, T]
+        slots = visible.any(2, keepdim=True).sum(-1).clamp(min=1)  # [B, H, 1]
+        shares = (beta.sum(2) / slots).unsqueeze(2) @ alpha
+        context, terms, _ = attention.read(attention.dropout(shares), memory.values)
+        return Attended(attention.merged(context), shares, (), terms)
 
 
 def _encode(encoder: Encoder, before: Before) -> tuple[Tensor, Tensor]:

@@ -5,12 +5,15 @@ A mechanism is of the source side and keeps nothing: it gets the previous senten
 Shapes: B sentences, S source tokens, K previous sentences of C tokens, X context tokens in all, E embedding, V value.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from nmt.attention import Attended
 from nmt.model.contract import Encoded, Encoder
+from nmt.model.layered import all_heads
 from nmt.system.limits import NotNegative
 
 
@@ -27,6 +30,12 @@ class Packed(NamedTuple):
     embedded: Tensor
     mask: Tensor
     lengths: Tensor
+
+
+#: What was observed of several attentions, call by call.
+Calls = Sequence[Sequence[Attended]]
+#: See `ContextMechanism.shares`.
+Shares = tuple[Tensor | None, Tensor | None]
 
 
 class ContextMechanism(nn.Module):
@@ -50,21 +59,18 @@ class ContextMechanism(nn.Module):
         super().__init__()
         self.sentences = sentences
 
-    def forward(
-        self,
-        encoder: Encoder,
-        embedded: Tensor,
-        mask: Tensor,
-        lengths: Tensor,
-        before: Before,
-        *,
-        looking: bool = False,
-    ) -> Encoded:
-        """Encode embedded [B, S, E] with mask [B, S] and lengths [B] (on the CPU).
-
-        With `looking` there are weights of self-attention among the source's own tokens.
-        """
+    def forward(self, encoder: Encoder, embedded: Tensor, mask: Tensor, lengths: Tensor, before: Before) -> Encoded:
+        """Encode embedded [B, S, E] with mask [B, S] and lengths [B] (on the CPU)."""
         raise TypeError(f"{type(self).__name__} does not define how it encodes")
+
+    def shares(self, layers: Calls, own: Calls, mask: Tensor, before: Tensor) -> Shares:
+        """What `forward` weighed, from what was observed of the encoder's self-attentions and of its `own` attentions.
+
+        Returns the weights among the source's own tokens [B, H, S, S] and, where the context tokens were merged into
+        the slots, the share of each in each slot [B, S, X]. mask [B, S] and before [B, K, C] are those of the tokens.
+        """
+        del own, mask, before
+        return all_heads([calls[0] for calls in layers]), None
 
 
 def pack(embedded: Tensor, mask: Tensor) -> Packed:

@@ -6,8 +6,9 @@ Shapes: B sentences, S source tokens, K previous sentences of C tokens, X contex
 import torch
 from torch import Tensor
 
-from nmt.model.context.mechanism import Before, ContextMechanism, Packed, pack, rotate
+from nmt.model.context.mechanism import Before, Calls, ContextMechanism, Packed, Shares, pack, rotate
 from nmt.model.contract import Encoded, Encoder
+from nmt.model.layered import all_heads
 from nmt.system.errors import UserError
 from nmt.system.limits import NotNegative
 
@@ -36,23 +37,16 @@ class Segments(ContextMechanism):
                 "attention/window@encoder.self_attention.window=global; or context=concat, for encoder=stacked too."
             )
 
-    def forward(
-        self,
-        encoder: Encoder,
-        embedded: Tensor,
-        mask: Tensor,
-        lengths: Tensor,
-        before: Before,
-        *,
-        looking: bool = False,
-    ) -> Encoded:
+    def forward(self, encoder: Encoder, embedded: Tensor, mask: Tensor, lengths: Tensor, before: Before) -> Encoded:
         segment = pack(before.embedded.flatten(1, 2).detach(), before.mask.flatten(1))
+        if segment.mask.shape[1] and encoder.recalls:
+            # At the end of its row, so that distances to it do not depend on the longest segment of the batch.
+            longest = torch.full_like(segment.lengths, segment.mask.shape[1])
+            past, real = (rotate(part, longest, segment.lengths) for part in (segment.embedded, segment.mask))
+            return encoder.recall(embedded, mask, past, real)
+        encoded: Encoded = encoder(embedded, mask, lengths)
         if not segment.mask.shape[1]:
-            plain: Encoded = (encoder.look if looking else encoder)(embedded, mask, lengths)
-            return plain
-        if encoder.recalls:
-            return _recall(encoder, embedded, mask, segment, looking)
-        encoded: Encoded = (encoder.look if looking else encoder)(embedded, mask, lengths)
+            return encoded
         with torch.no_grad():
             values, keys = _states(encoder, segment)
         slots = torch.cat((encoded.mask, segment.mask), 1)
@@ -60,6 +54,15 @@ class Segments(ContextMechanism):
         if encoded.keys is not None and keys is not None:
             encoded = encoded._replace(keys=pack(torch.cat((encoded.keys, keys.to(encoded.keys.dtype)), 1), slots)[0])
         return encoded._replace(values=joined.embedded, mask=joined.mask)
+
+    def shares(self, layers: Calls, own: Calls, mask: Tensor, before: Tensor) -> Shares:
+        weights = all_heads([calls[-1] for calls in layers])  # after those of the segment itself
+        lengths = before.sum((1, 2))
+        longest = int(lengths.max())
+        if weights is None or not longest:
+            return weights, None
+        share = weights[..., :longest].mean(1)
+        return weights[..., longest:], rotate(share, torch.full_like(lengths, longest), longest - lengths, 2)
 
 
 def _states(encoder: Encoder, segment: Packed) -> tuple[Tensor, Tensor | None]:
@@ -71,14 +74,3 @@ def _states(encoder: Encoder, segment: Packed) -> tuple[Tensor, Tensor | None]:
         return states.new_zeros(len(segment.mask), *states.shape[1:]).index_copy(0, rows, states)
 
     return spread(encoded.values), None if encoded.keys is None else spread(encoded.keys)
-
-
-def _recall(encoder: Encoder, embedded: Tensor, mask: Tensor, segment: Packed, looking: bool) -> Encoded:
-    """The source with the segment's states in every layer's memory, which distances are counted from."""
-    longest = torch.full_like(segment.lengths, segment.mask.shape[1])
-    # At the end of its row, so that distances to it do not depend on the longest segment of the batch.
-    past, real = (rotate(part, longest, segment.lengths) for part in (segment.embedded, segment.mask))
-    encoded = encoder.recall(embedded, mask, past, real, looking=looking)
-    if encoded.context is None:
-        return encoded
-    return encoded._replace(context=rotate(encoded.context, longest, longest - segment.lengths, 2))

@@ -46,8 +46,8 @@ class AttentiveConvolution(GatedConvolution):
     def attend(
         self, x: Tensor, words: Tensor, memory: Memory, steps: Tensor, state: AttentionState, weights: bool
     ) -> tuple[Tensor, Attended]:
-        """Add the context to x [N, T, D], for words g [N, T, E] at steps [N, T]; the rest as `Attention.ask` has it."""
-        attended = self.attention.ask(self.query(x) + words, memory, steps, state, weights=weights)
+        """Add the context to x [N, T, D], for words g [N, T, E] at steps [N, T]; the rest as `Attention` has it."""
+        attended = self.attention(self.query(x) + words, memory, steps, state, weights=weights)
         lengths = memory.mask.sum(-1).to(x.dtype).repeat_interleave(len(x) // len(memory.mask))[:, None, None]
         return (x + lengths.sqrt() * attended.context) * HALF_VARIANCE, attended
 
@@ -110,7 +110,7 @@ class ConvolutionalDecoder(LayeredDecoder[ConvolutionState]):
         return memory, ConvolutionState(steps, at_least_float32(nothing), states)
 
     def run(
-        self, embedded: Tensor, state: ConvolutionState, memory: LayeredMemory, *, weights: bool, looking: bool
+        self, embedded: Tensor, state: ConvolutionState, memory: LayeredMemory, weights: bool
     ) -> tuple[Decoded, ConvolutionState]:
         count = embedded.shape[1]
         steps = state.steps.unsqueeze(1) + torch.arange(count, device=embedded.device)

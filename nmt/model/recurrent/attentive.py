@@ -109,7 +109,7 @@ class AttentiveDecoder(RecurrentDecoder[RecurrentMemory]):
     def make_attention(self, attention: Callable[..., Attention], query_size: int, value_size: int) -> None:
         self.attention = attention(query_size=query_size, value_size=value_size)
         self.heads = tuple(str(head) for head in range(self.attention.heads))
-        self.max_positions, self.searched_parts = self.attention.max_positions, self.attention.read.searched
+        self.max_positions, self.searched_parts = self.attention.score.max_positions, self.attention.read.searched
 
     @property
     def attends_plainly(self) -> bool:
@@ -185,7 +185,7 @@ class AttentiveDecoder(RecurrentDecoder[RecurrentMemory]):
         attentions = (*self.lower, self.attention)
         memories = [each.remember(encoded.values, encoded.mask, encoded.keys, encoded.pins) for each in attentions]
         states = (each.start(memory) for each, memory in zip(attentions, memories, strict=True))
-        state = self.first(encoded, tuple(part.flatten(0, 1) for parts in states for part in parts))
+        state = self.first(encoded, tuple(part for parts in states for part in parts))
         *lower, memory = memories
         # Values that several heads project are no longer what the products multiply.
         folded = searching and self.attention.out is None and is_fast()
@@ -217,7 +217,8 @@ class AttentiveDecoder(RecurrentDecoder[RecurrentMemory]):
         if queries.ndim == 2:
             queries = queries.unsqueeze(1)
         steps = state.steps.unsqueeze(1) + torch.arange(queries.shape[1], device=queries.device)
-        return attentions[layer].ask(queries, memories[layer], steps, own, weights=weights)
+        attended: Attended = attentions[layer](queries, memories[layer], steps, own, weights=weights)
+        return attended
 
     def attend(
         self,

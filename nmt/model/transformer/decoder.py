@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.attention import AttentionState, Memory
+from nmt.attention.windows import Causal
 from nmt.model.contract import Decoded, DecoderParts, Encoded, head_names
 from nmt.model.layered import LayeredDecoder, LayeredMemory, of_all_layers
 from nmt.model.transformer.layer import DecoderLayer, Entrance, Norm
@@ -60,7 +61,7 @@ class TransformerDecoder(LayeredDecoder[Cache]):
         windows = self.entrance.positions.windows()
         stack = nn.ModuleList(
             DecoderLayer(
-                parts.self_attention(size, size, context_size=size, memorised="past", also=windows),
+                parts.self_attention(size, size, context_size=size, own=True, also=(Causal, *windows)),
                 parts.attention(size, parts.sizes.value, context_size=size),
                 *(size, feed_forward_size, branches, norm, dropout),
             )
@@ -87,22 +88,19 @@ class TransformerDecoder(LayeredDecoder[Cache]):
         past = tuple(layer.self_attention.remember(nothing, mask[:, :0]) for layer in self.layers)
         return memory, Cache(torch.zeros(len(mask), dtype=torch.int64, device=mask.device), past, states)
 
-    def run(
-        self, embedded: Tensor, state: Cache, memory: LayeredMemory, *, weights: bool, looking: bool
-    ) -> tuple[Decoded, Cache]:
+    def run(self, embedded: Tensor, state: Cache, memory: LayeredMemory, weights: bool) -> tuple[Decoded, Cache]:
         count = embedded.shape[1]
         steps = state.steps.unsqueeze(1) + torch.arange(count, device=embedded.device)
         mask = torch.ones_like(steps, dtype=torch.bool)
         x = self.entrance(embedded, steps)
-        past, seen, of_self = [], [], []
+        past, seen = [], []
         for layer, words, source, before in zip(self.layers, state.past, memory.layers, state.attention, strict=True):
-            x, words, own = layer.attend_to_self(x, mask, steps, words, looking=looking)
+            x, words = layer.attend_to_self(x, mask, steps, words)
             x, attended = layer.attend_to_source(x, source, steps, before, weights)
             x = layer.transform(x)
             past.append(words)
             seen.append(attended)
-            if own is not None:
-                of_self.append(own)
         of_source, terms = of_all_layers(seen)
-        decoded = Decoded(self.norm(x), of_source, terms, self_weights=torch.cat(of_self, 1) if of_self else None)
-        return decoded, Cache(state.steps + count, tuple(past), tuple(attended.state for attended in seen))
+        return Decoded(self.norm(x), of_source, terms), Cache(
+            state.steps + count, tuple(past), tuple(attended.state for attended in seen)
+        )

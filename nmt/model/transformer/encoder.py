@@ -48,7 +48,7 @@ class TransformerEncoder(Encoder):
         windows = self.entrance.positions.windows()
         stack = nn.ModuleList(
             EncoderLayer(
-                self_attention(size, size, context_size=size, memorised="own", also=windows),
+                self_attention(size, size, context_size=size, own=True, also=windows),
                 *(size, feed_forward_size, branches, norm, dropout),
             )
             for _ in range(layers)
@@ -61,15 +61,11 @@ class TransformerEncoder(Encoder):
         self.recalls = everywhere and not self.entrance.positions.is_absolute
 
     def forward(self, embedded: Tensor, mask: Tensor, lengths: Tensor) -> Encoded:
-        return self._run(embedded, mask, looking=False)
+        return self._run(embedded, mask)
 
-    def look(self, embedded: Tensor, mask: Tensor, lengths: Tensor) -> Encoded:
-        return self._run(embedded, mask, looking=True)
-
-    def recall(self, embedded: Tensor, mask: Tensor, past: Tensor, real: Tensor, *, looking: bool = False) -> Encoded:
-        count = real.shape[1]
+    def recall(self, embedded: Tensor, mask: Tensor, past: Tensor, real: Tensor) -> Encoded:
         with torch.no_grad():
-            steps = torch.arange(count, device=real.device).expand(real.shape)
+            steps = torch.arange(real.shape[1], device=real.device).expand(real.shape)
             y = self.entrance(past, steps)
             states = [y]
             for layer in self.layers[:-1]:
@@ -79,20 +75,14 @@ class TransformerEncoder(Encoder):
             layer.self_attention.remember(layer.around_self.before(y), real)
             for layer, y in zip(self.layers, states, strict=True)
         ]
-        encoded = self._run(embedded, mask, looking, memories)
-        if encoded.weights is None:
-            return encoded
-        return encoded._replace(weights=encoded.weights[..., count:], context=encoded.weights[..., :count].mean(1))
+        return self._run(embedded, mask, memories)
 
-    def _run(self, embedded: Tensor, mask: Tensor, looking: bool, past: Sequence[Memory] = ()) -> Encoded:
+    def _run(self, embedded: Tensor, mask: Tensor, past: Sequence[Memory] = ()) -> Encoded:
         first = past[0].mask.shape[1] if past else 0
         steps = torch.arange(first, first + mask.shape[1], device=mask.device).expand(mask.shape)
         x = self.entrance(embedded, steps)
-        seen = []
         for number, layer in enumerate(self.layers):
-            x, _, weights = layer.attend_to_self(x, mask, steps, past[number] if past else None, looking=looking)
+            x, _ = layer.attend_to_self(x, mask, steps, past[number] if past else None)
             x = layer.transform(x)
-            if weights is not None:
-                seen.append(weights)
-        values = self.norm(x) * (mask.unsqueeze(-1) * self.size**-0.5)  # from deviation 1 to that of embeddings
-        return Encoded(values, mask, weights=torch.cat(seen, 1) if seen else None)
+        # from deviation 1 to that of embeddings
+        return Encoded(self.norm(x) * (mask.unsqueeze(-1) * self.size**-0.5), mask)

@@ -96,25 +96,24 @@ class EncoderLayer(nn.Module):
         self.branches = branches
         if branches:
             last = self_attention if last_attention is None else last_attention
-            last.branch(functools.partial(Branches, inner_size=inner_size))
+            last.branch(functools.partial(Branches, inner_size=inner_size), size)
         else:
             self.feed_forward = FeedForward(size, inner_size)
             self.around_feed_forward = Residual(size, norm, dropout)
 
     def attend_to_self(
-        self, x: Tensor, mask: Tensor, steps: Tensor, past: Memory | None = None, *, looking: bool = False
-    ) -> tuple[Tensor, Memory, Tensor | None]:
+        self, x: Tensor, mask: Tensor, steps: Tensor, past: Memory | None = None
+    ) -> tuple[Tensor, Memory]:
         """The first sublayer, for words x [N, T, D] at positions steps [N, T]; mask [N, T] is true where they are real.
 
-        `past` are the words before them. Returns [N, T, D], the memory of all t words so far and, if `looking`, the
-        weights [N, H, T, t].
+        `past` are the words before them. Returns [N, T, D] and the memory of all words so far.
         """
         inner = self.around_self.before(x)
         memory = self.self_attention.remember(inner, mask)
         if past is not None:
             memory = past.append(memory)
-        attended = self.self_attention(inner, memory, steps, weights=looking)
-        return self.around_self.after(x, attended.context), memory, attended.weights
+        attended = self.self_attention(inner, memory, steps, weights=False)
+        return self.around_self.after(x, attended.context), memory
 
     def transform(self, x: Tensor) -> Tensor:
         """The last sublayer; none where there are branches."""
@@ -147,6 +146,6 @@ class DecoderLayer(EncoderLayer):
     def attend_to_source(
         self, x: Tensor, memory: Memory, steps: Tensor, state: AttentionState, weights: bool
     ) -> tuple[Tensor, Attended]:
-        """The second sublayer, for words x [N, T, D] at steps [N, T]; memory and state as `Attention.ask` has them."""
-        attended = self.attention.ask(self.around_attention.before(x), memory, steps, state, weights=weights)
+        """The second sublayer, for words x [N, T, D] at steps [N, T]; memory and state as `Attention` has them."""
+        attended = self.attention(self.around_attention.before(x), memory, steps, state, weights=weights)
         return self.around_attention.after(x, attended.context), attended
