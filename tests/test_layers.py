@@ -75,6 +75,7 @@ DOORS = {
     "onnxruntime": {"export"},
     "fastapi": {"serve"},
     "h11": {"serve"},
+    "prometheus_client": {"serve"},
     "starlette": {"serve"},
     "pydantic": {"serve"},
     "uvicorn": {"serve"},

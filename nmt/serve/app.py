@@ -7,13 +7,14 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from nmt import __version__
 from nmt.serve.answers import Answers
 from nmt.serve.corpus_rows import add_corpus
+from nmt.serve.figures import ServerFigures
 from nmt.serve.guard import Guard
 from nmt.serve.libre import add_libre
 from nmt.serve.pages import add_pages
@@ -40,6 +41,7 @@ def application(
         host: where the server listens.
         split_sentences: of texts of LibreTranslate's clients.
     """
+    figures = ServerFigures(list(pool.models.values()))
     app = FastAPI(
         title="nmt",
         version=__version__,
@@ -51,11 +53,11 @@ def application(
     )
     _add_errors(app)
     _add_models(app, pool)
-    _add_state(app, pool)
+    _add_state(app, pool, figures)
     add_corpus(app, pool)
     add_libre(app, pool, lines_only=not split_sentences)
     add_pages(app)
-    return Guard(app, hosts, most_bytes, host)
+    return Guard(app, hosts, most_bytes, figures.observe, host)
 
 
 def _add_errors(app: FastAPI) -> None:
@@ -134,7 +136,7 @@ def encoded(value: Any, depth: int = 0, *, ascii_only: bool = False) -> str:
     return json.dumps(value, ensure_ascii=ascii_only, allow_nan=False)
 
 
-def _add_state(app: FastAPI, pool: ModelPool) -> None:
+def _add_state(app: FastAPI, pool: ModelPool, figures: ServerFigures) -> None:
     models = list(pool.models.values())
 
     @app.get("/v1/models", summary="The models")
@@ -152,3 +154,7 @@ def _add_state(app: FastAPI, pool: ModelPool) -> None:
         queues = [each.queue for each in workers.values()]
         waiting = {"rows": sum(map(len, queues)), "pieces": sum(queue.pieces for queue in queues)}
         return JSONResponse({"status": "ok", "queue": waiting, "models": [*workers]})
+
+    @app.get("/metrics", summary="Figures for Prometheus")
+    async def metrics() -> PlainTextResponse:
+        return PlainTextResponse(figures.text(), media_type="text/plain; version=0.0.4")

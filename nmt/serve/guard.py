@@ -1,7 +1,8 @@
 """The wall around the application: hosts, origins, sizes, and headers of every answer."""
 
 import ipaddress
-from collections.abc import Collection
+import time
+from collections.abc import Callable, Collection
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
@@ -39,11 +40,18 @@ class Guard:
     The application sees a request when all of it is here.
     """
 
-    def __init__(self, app: ASGIApp, hosts: Collection[str], most_bytes: int, host: str = "localhost") -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        hosts: Collection[str],
+        most_bytes: int,
+        observe: Callable[[Scope, int, float], None],
+        host: str = "localhost",
+    ) -> None:
         """`hosts` are names by which clients call the server beside localhost and `host`, where it listens; "*" stands
-        for all.
+        for all. `observe` sees each answer.
         """
-        self.app, self.most_bytes = app, most_bytes
+        self.app, self.most_bytes, self.observe = app, most_bytes, observe
         self.named = {_name(each.rpartition("//")[2].strip("/")) for each in hosts}
         self.hosts = self.named | {"localhost", _name(host)}
         self.held = 0  # bytes of bodies in memory
@@ -52,13 +60,13 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        answers, body = False, bytearray()
+        began, status, body = time.monotonic(), 0, bytearray()
         bodies = iter([body])  # for the application, which then waits for its client to leave
 
         async def sending(message: Message) -> None:
-            nonlocal answers
+            nonlocal status
             if message["type"] == "http.response.start":
-                answers, headers = True, MutableHeaders(scope=message)
+                status, headers = message["status"], MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
                     headers.setdefault(name, value)
             await send(message)
@@ -76,13 +84,14 @@ class Guard:
             await self._read(receive, body)
             await self.app(scope, receiving, sending)
         except ProblemError as problem:
-            if answers:
+            if status:
                 raise
             await problem.response()(scope, receive, sending)
         except ClientDisconnect:  # nobody is there to be answered
             pass
         finally:
             self.held -= len(body)
+            self.observe(scope, status, time.monotonic() - began)
 
     def _check(self, scope: Scope) -> None:
         """ProblemError for headers that are not those of an own page, of a program, or of a body that is welcome."""

@@ -8,7 +8,7 @@ import math
 import sys
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -165,10 +165,14 @@ class Worker:
     """The thread that computes for one model: batches from the queue, results to those who wait.
 
     If a batch fails, its rows are computed one by one. A computation whose clients have left stops between two steps.
+
+    Attributes:
+        counts: `rows`, `batches`, `seconds`, rows that were `retried`, `stopped` or `failed`.
     """
 
     def __init__(self, queue: RowQueue, compute: Compute, name: str) -> None:
         self.queue, self.compute = queue, compute
+        self.counts: Counter[str] = Counter()
         self._busy_since: float | None = None
         self._batch: list[Row] = []
         self._thread = threading.Thread(target=self._run, name=f"nmt {name}", daemon=True)
@@ -206,7 +210,10 @@ class Worker:
             began = self._busy_since = time.monotonic()
             self._serve(batch)
             self._busy_since, self._batch = None, []
-            self.queue.measured(sum(row.pieces for row in batch), time.monotonic() - began)
+            seconds = time.monotonic() - began
+            self.counts.update(rows=len(batch), batches=1)
+            self.counts["seconds"] += seconds  # type: ignore[assignment]
+            self.queue.measured(sum(row.pieces for row in batch), seconds)
 
     def _serve(self, batch: list[Row]) -> None:
         began, self._batch = time.monotonic(), batch
@@ -217,12 +224,14 @@ class Worker:
                 measured = Measured(1000 * (began - row.arrived), 1000 * seconds, len(batch))
                 row.result.set_result((measured, result))
         except StoppedError:
-            pass
+            self.counts["stopped"] += len(batch)
         except Exception as error:  # of any kind: it belongs to a request, and the others go on
             if len(batch) > 1:
+                self.counts["retried"] += len(batch)
                 for row in batch:
                     self._serve([row])
                 return
+            self.counts["failed"] += 1
             if not isinstance(error, UserError):  # its message could have text of the request
                 print(f"nmt.serve: a row failed ({type(error).__name__}).", file=sys.stderr, flush=True)
             batch[0].result.set_exception(error)

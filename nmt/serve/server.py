@@ -47,7 +47,7 @@ def serve(request: Serving) -> int:
     Raises:
         UserError: a run is missing or damaged, the port is taken, or the extra is not installed.
     """
-    for name in ("fastapi", "uvicorn"):
+    for name in ("fastapi", "prometheus_client", "uvicorn"):
         if importlib.util.find_spec(name) is None:
             raise UserError(f"nmt.serve needs the package {name}. Install it: {install_command('serve')}")
     from nmt.serve import connections

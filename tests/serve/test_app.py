@@ -129,6 +129,15 @@ def test_models_health_and_descriptions(both: TestClient) -> None:
     assert {"/v1/translate", "/v1/score", "/v1/whatif", "/v1/explain", "/translate", "/languages"} <= {*schema["paths"]}
 
 
+def test_figures_for_prometheus_tell_nothing_of_texts(both: TestClient) -> None:
+    post(both, "/v1/translate", text="geheimnis zwei")
+    figures = both.get("/metrics").text
+    assert 'nmt_requests_total{route="/v1/translate",status="200"}' in figures
+    assert 'nmt_rows_total{model="0"}' in figures
+    assert "geheimnis" not in figures
+    assert "testclient" not in figures
+
+
 @pytest.mark.parametrize("path", ["/", "/docs"])
 def test_pages_load_nothing_from_elsewhere(both: TestClient, path: str) -> None:
     answer = both.get(path)
