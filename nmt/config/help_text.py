@@ -40,8 +40,8 @@ def help_text(verb: str, everything: bool = False, overrides: Sequence[str] = ()
     lines += [*textwrap.wrap(head.summary, WIDTH), "", "examples:", *(f"  {line}" for line in head.examples), ""]
     if choices:
         lines += ["choices (GROUP=CHOICE; * marks the default):", *_choices(folder, choices, everything), ""]
-    lines += ["settings (KEY=VALUE; null means no value):"]
-    lines += [*_settings(verb, overrides, None if everything else head.notes.get("shown", [])), ""]
+    settings = _settings(verb, overrides, None if everything else head.notes.get("shown", []))
+    lines += ["settings (KEY=VALUE; null means no value):", *settings, ""]
     if several and everything:
         lines += [*textwrap.wrap(read_head(folder / "sweep.yaml").summary, WIDTH), *_settings("sweep", (), None), ""]
     if everything:
