@@ -1,24 +1,24 @@
 """Held-out validation and test pairs, none of whose sentences is in the training text.
 
 For data sets without splits. A random split of such corpora leaks: short sentences are translated again and again, so
-that a third of a test set can be in the training text. Here the other pairs with a sentence of a held-out pair are left
-out. Only some pairs are in memory.
+that a third of a test set can be in the training text. Here pairs that share a sentence, directly or through other
+pairs, stay together.
 """
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from nmt.data.dataset import Split
+from nmt.data.stored import MANY
 from nmt.system.errors import UserError
 from nmt.text.canonical import canonical
 
-#: A sentence that comes this often is not held out.
+#: A sentence that comes this often in a large text is not held out.
 _OFTEN = 10
 _FULL: list[int] = [-1] * _OFTEN  # the rows of a sentence that nobody asks for
-#: The fewest pairs that are drawn, and how many more than are wanted.
-_DRAWN, _MORE = 20_000, 4
 
 
 def divide(
@@ -39,8 +39,10 @@ def divide(
     related: list[int] = []
     if documents is not None:
         rows = hold_out_documents(documents, wanted, seed)
+    elif len(source) > MANY:
+        rows, related = hold_out_of_many(source, target, wanted, seed)
     else:
-        rows, related = hold_out(source, target, wanted, seed)
+        rows = hold_out(source, target, wanted, seed)
     splits = {name: corpus.take(name, held) for name, held in rows.items()}
     gone = sorted([*related, *(row for held in rows.values() for row in held)])
     train = splits["train"] = corpus.without(gone, folder)._replace(name="train")
@@ -67,20 +69,63 @@ def shared_pairs(split: Split, train: Split) -> int:
     return sum(not known.isdisjoint(pair) for pair in pairs)
 
 
-def hold_out(
-    source: Sequence[str], target: Sequence[str], sizes: Mapping[str, int], seed: int
-) -> tuple[dict[str, list[int]], list[int]]:
-    """The rows of each set in `sizes`, and the rows that share a sentence with them; in order.
+def hold_out(source: Sequence[str], target: Sequence[str], sizes: Mapping[str, int], seed: int) -> dict[str, list[int]]:
+    """The rows of each set in `sizes`, about as many as requested, in order.
 
-    They depend on text and seed only. No sentence of a held-out pair is in another set or in the rest, on either side,
-    ignoring case and white space. Pairs are drawn by chance; those whose sentences come often are skipped.
+    They depend on text and seed only. Pairs that share a sentence, directly or through other pairs, stay together.
 
     Raises:
-        UserError: no pair can be held out for a set, or none is left.
+        UserError: so many pairs share sentences that a set, or the rest, would be empty.
+    """
+    component = components(source, target)
+    counts = np.bincount(component, minlength=1)
+    owner = np.full(len(counts), -1)
+    names, room = list(sizes), dict(sizes)
+    # Components much smaller than the set first: one large family of sentences is a poor test.
+    for share in (10, 1):
+        for number in np.random.default_rng(seed).permutation(len(counts)).tolist():
+            if owner[number] >= 0 or counts[number] > len(source) // 2:
+                continue
+            fitting = (n for n in names if room[n] and counts[number] <= max(1, min(room[n], sizes[n] // share)))
+            if (name := next(fitting, None)) is not None:
+                owner[number] = names.index(name)
+                room[name] -= int(counts[number])
+    row_owner = owner[component] if len(component) else owner[:0]
+    rows = {name: np.flatnonzero(row_owner == index).tolist() for index, name in enumerate(names)}
+    return _checked(rows, sizes, len(source), len(source) - sum(map(len, rows.values())))
+
+
+def components(source: Sequence[str], target: Sequence[str]) -> npt.NDArray[np.int64]:
+    """The connected component of each pair [N], numbered by their first pairs: pairs that share a sentence, on either
+    side, are connected.
+    """
+    from scipy.sparse import coo_array  # type: ignore[import-untyped]
+    from scipy.sparse.csgraph import connected_components  # type: ignore[import-untyped]
+
+    numbers: dict[str, int] = {}
+    pairs = zip(map(normal, source), map(normal, target), strict=True)
+    edges = np.array([[numbers.setdefault(sentence, len(numbers)) for sentence in pair] for pair in pairs], dtype=int)
+    edges = edges.reshape(-1, 2)
+    graph = coo_array((np.ones(len(edges), dtype=bool), edges.T), shape=(len(numbers), len(numbers)))
+    labels = connected_components(graph, directed=False)[1][edges[:, 0]]
+    _, firsts, component = np.unique(labels, return_index=True, return_inverse=True)
+    ranks: npt.NDArray[np.int64] = np.argsort(np.argsort(firsts))
+    return ranks[component]
+
+
+def hold_out_of_many(
+    source: Sequence[str], target: Sequence[str], sizes: Mapping[str, int], seed: int
+) -> tuple[dict[str, list[int]], list[int]]:
+    """The rows of each set in `sizes`, of text that has no room in memory, and the rows that must not be trained on.
+
+    Pairs are drawn by chance. Those whose sentences come often are skipped, and the few others with a sentence of a
+    held-out pair are left out.
+
+    Raises:
+        UserError: no pair can be held out for a set.
     """
     generator = np.random.default_rng(seed)
-    count = min(len(source), max(_DRAWN, _MORE * sum(sizes.values())))
-    drawn: list[int] = generator.choice(len(source), count, replace=False).tolist() if count else []
+    drawn = generator.permutation(np.unique(generator.integers(len(source), size=4 * sum(sizes.values())))).tolist()
     pairs = {row: (normal(source[row]), normal(target[row])) for row in drawn}
     places: dict[str, list[int]] = {sentence: [] for pair in pairs.values() for sentence in pair}
     for row, pair in enumerate(zip(source, target, strict=True)):
@@ -94,16 +139,21 @@ def hold_out(
         if name is None:
             break
         family = {row, *(other for sentence in pairs[row] for other in places[sentence])}
-        often = any(len(places[sentence]) >= _OFTEN for sentence in pairs[row])
-        if not often and related.isdisjoint(family) and len(related) + len(family) < len(source):
+        if all(len(places[sentence]) < _OFTEN for sentence in pairs[row]) and related.isdisjoint(family):
             rows[name].append(row)
             related |= family
-    if empty := [name for name, held in rows.items() if not held and sizes[name] > 0]:
+    rows = {name: sorted(held) for name, held in rows.items()}
+    return _checked(rows, sizes, len(source)), sorted(related.difference(*rows.values()))
+
+
+def _checked(rows: dict[str, list[int]], sizes: Mapping[str, int], pairs: int, rest: int = 1) -> dict[str, list[int]]:
+    """The rows (UserError if a set would be empty, or if nothing is left to train on)."""
+    if empty := [name for name, held in rows.items() if not held and sizes[name] > 0] + ["train"] * (rest < 1):
         raise UserError(
-            f"None of {len(source):,} pairs can be held out for {' and '.join(empty)}: there are too few, or they all "
+            f"None of {pairs:,} pairs can be held out for {' and '.join(empty)}: there are too few, or they all "
             "share sentences. Give separate validation and test data (data.valid=..., data.test=...)."
         )
-    return {name: sorted(held) for name, held in rows.items()}, sorted(related.difference(*rows.values()))
+    return rows
 
 
 def hold_out_documents(documents: Sequence[int], sizes: Mapping[str, int], seed: int) -> dict[str, list[int]]:
