@@ -37,15 +37,10 @@ class Hierarchical(ContextMechanism):
         sentences: NotNegative = 0,
         words: Literal["attention", "over_attention"] = "attention",
     ) -> None:
-        """Make the attention for states of the encoder's size.
+        """`word_attention` makes the attention to the words of a sentence, `sentence_attention` that to sentences.
 
-        Args:
-            encoder: whose states are gated.
-            word_attention: makes the attention to the words of a sentence.
-            sentence_attention: makes the attention to sentences.
-            sentences: how many previous sentences there are at most.
-            words: "attention" weighs the words of a sentence for each word of the source; "over_attention" weighs them
-                once for the whole source (`OverAttention`).
+        With `words` "attention" the words of a sentence are weighed for each word of the source; with "over_attention"
+        once for the whole source (`OverAttention`).
         """
         super().__init__(sentences)
         size = encoder.size

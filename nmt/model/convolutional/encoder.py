@@ -28,15 +28,10 @@ class ConvolutionalEncoder(Encoder):
         kernel_size: Positive = 3,
         dropout: Fraction = 0.0,
     ) -> None:
-        """Makes the layers.
+        """`positions` makes positions for embeddings of a size E, which is that of a slot; `size` is D in every layer.
 
-        Args:
-            positions: make positions for embeddings of a size.
-            embedding_size: E, of an embedding and of a slot.
-            size: D, of a word's vector in every layer.
-            layers: how many.
-            kernel_size: how many words a layer's output depends on; of an even number one more to the right.
-            dropout: of the inputs of a layer.
+        A layer's output depends on `kernel_size` words; of an even number one more to the right. `dropout` is that of
+        the inputs of a layer.
         """
         super().__init__()
         self.size = embedding_size

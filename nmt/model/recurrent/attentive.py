@@ -182,9 +182,10 @@ class AttentiveDecoder(RecurrentDecoder[RecurrentMemory]):
 
     def start(self, encoded: Encoded, *, searching: bool = False) -> tuple[RecurrentMemory, RecurrentState]:
         products = self.products()
-        attentions = (*self.lower, self.attention)
-        memories = [each.remember(encoded.values, encoded.mask, encoded.keys, encoded.pins) for each in attentions]
-        states = (each.start(memory) for each, memory in zip(attentions, memories, strict=True))
+        memories = [
+            each.remember(encoded.values, encoded.mask, encoded.keys, encoded.pins) for each in self.source_attentions
+        ]
+        states = (each.start(memory) for each, memory in zip(self.source_attentions, memories, strict=True))
         state = self.first(encoded, tuple(part for parts in states for part in parts))
         *lower, memory = memories
         # Values that several heads project are no longer what the products multiply.

@@ -40,12 +40,8 @@ class RecurrentState(NamedTuple):
 
     def select(self, rows: Tensor) -> "RecurrentState":
         """The rows `rows` [N'], in that order, repeats allowed."""
-        return RecurrentState(
-            self.hidden.index_select(0, rows),
-            self.feed.index_select(0, rows),
-            self.steps.index_select(0, rows),
-            tuple(part.index_select(0, rows) for part in self.attention),
-        )
+        hidden, feed, steps = (part.index_select(0, rows) for part in (self.hidden, self.feed, self.steps))
+        return RecurrentState(hidden, feed, steps, tuple(part.index_select(0, rows) for part in self.attention))
 
 
 class Products(NamedTuple):

@@ -29,18 +29,11 @@ class TransformerEncoder(Encoder):
         norm: Norm = "pre",
         dropout: Fraction = 0.0,
     ) -> None:
-        """Makes the layers; with `norm` "pre" a last normalisation follows them.
+        """`self_attention` makes the attention of a layer, `positions` positions for embeddings of a size E.
 
-        Args:
-            self_attention: makes the attention of a layer.
-            positions: make positions for embeddings of a size.
-            embedding_size: E.
-            size: D, of a word's vector.
-            layers: how many.
-            feed_forward_size: of the inner layer; None for 4 times the size.
-            branches: gives each head a part of the feed-forward network (Ahmed, Keskar, Socher 2017).
-            norm: where LayerNorm stands, "pre" or "post".
-            dropout: of what each sublayer adds.
+        `size` is D, `feed_forward_size` that of the inner layer, or None for 4 D. With `branches` each head has a part
+        of the feed-forward network (Ahmed, Keskar, Socher 2017). With `norm` "pre" a last normalisation follows the
+        layers. `dropout` is that of what each sublayer adds.
         """
         super().__init__()
         self.size = size
