@@ -13,7 +13,7 @@ from nmt.compare.scorers import Texts, texts_of
 from nmt.compare.significance import chrf_of
 from nmt.compare.variants import Comparison, OnSplit
 from nmt.evaluation.sentence_measures import UNATTENDED
-from nmt.viewer.blocks import Block, Heading, Lines, Sentence, Sentences, Table
+from nmt.viewer.blocks import Block, Heading, Lines, Scatter, Sentence, Sentences, Table
 
 FIRST = 3  # sentences on the first screen
 _MEASURES = {
@@ -67,7 +67,7 @@ def word_sections(subject: Subject) -> list[Block]:
     if subject.texts is None:
         note = "Sections on single words and sentences need the text, which these records leave out."
         return [Heading("Words and sentences"), Lines([note])]
-    sections = (_failures, _words, _likelihood, _calibration)
+    sections = (_failures, _words, _likelihood, _calibration, _scatter)
     return [block for section in sections for block in section(subject, subject.texts)]
 
 
@@ -204,14 +204,35 @@ def _calibration(subject: Subject, texts: Texts) -> list[Block]:
     return [Heading("Calibration"), table, Lines([caption])]
 
 
+def _scatter(subject: Subject, texts: Texts) -> list[Block]:
+    if subject.rival is None:
+        return []
+    first, second = subject.scores[subject.baseline], subject.scores[subject.rival]
+    points = examples.scatter(subject.scores, subject.labels, (subject.baseline, subject.rival))
+    shown = (
+        "" if len(points.lines) == len(first)
+        else f" The picture has {len(points.lines):,} of {len(first):,} sentences."
+    )  # fmt: skip
+    if len(subject.labels) > 2:
+        shown += " Choose other variants above the picture."
+    caption = (
+        f"Mean chrF over seeds. {subject.labels[subject.rival]} is higher in {(second > first).sum():,} sentences and "
+        f"lower in {(second < first).sum():,}. A point leads to its sentence.{shown}"
+    )
+    return [Heading("Scores of single sentences"), points, Lines([caption])]
+
+
 def sentences(subject: Subject, blocks: Iterable[Block]) -> list[Block]:
-    """The list of the sentences that cells lead to; of very many sentences, the first."""
+    """The list of the sentences that cells and points lead to; of very many sentences, the first."""
     if subject.texts is None:
         return []
     lines: dict[int, None] = {}
     for block in blocks:
-        if isinstance(block, Table):
-            lines |= dict.fromkeys(at for row in block.rows for cell in row for at in getattr(cell, "lines", ()))
+        match block:
+            case Table(_, rows):
+                lines |= dict.fromkeys(at for row in rows for cell in row for at in getattr(cell, "lines", ()))
+            case Scatter():
+                lines |= dict.fromkeys(block.lines)
     most = max(1, MOST_TEXTS // (len(subject.labels) + 2))
     listed = [Sentence(line, _rows(subject, line)) for line in sorted(list(lines)[:most])]
     return [Heading("Sentences"), Lines(["Translations and chrF of the first seeds."]), Sentences(listed)]

@@ -1,4 +1,4 @@
-"""Single sentences by their chrF, the mean over seeds: examples."""
+"""Single sentences by their chrF, the mean over seeds: examples, and two variants against each other."""
 
 import random
 from collections.abc import Hashable, Mapping, Sequence
@@ -8,10 +8,10 @@ import numpy.typing as npt
 
 from nmt.compare.significance import chrf_of
 from nmt.compare.variants import Variant
-from nmt.viewer.blocks import Linked, Table
+from nmt.viewer.blocks import Linked, Scatter, Table
 
-#: Texts of the page that cells lead to; about 1 MB.
-MOST_TEXTS = 8000
+#: Points of a plot, and texts of the page that they lead to; about 1 MB.
+_MOST_POINTS, MOST_TEXTS = 1000, 8000
 
 Scores = npt.NDArray[np.float64]
 
@@ -58,3 +58,17 @@ def examples_table(
         figures = f"{one:.0f}", f"{other:.0f}", f"{other - one:+.0f}"
         rows.append([kind, Linked(str(line), [line]), *figures, sources[line - 1]])
     return Table(["kind", "line", *(f"chrF, {label}" for label in labels), "difference", "source"], rows, text=True)
+
+
+def scatter(scores: Sequence[Scores], labels: Sequence[str], shown: tuple[int, int]) -> Scatter:
+    """A point for each sentence; of a large test set, as many as the page can hold, at even distances.
+
+    Args:
+        scores: of each variant.
+        labels: of the variants.
+        shown: the variants across and up.
+    """
+    count = len(scores[0])
+    most = min(_MOST_POINTS, MOST_TEXTS // (len(scores) + 2))
+    rows = np.unique(np.linspace(0, count - 1, min(most, count)).round().astype(int))
+    return Scatter("chrF", list(labels), (rows + 1).tolist(), [each[rows].tolist() for each in scores], shown)

@@ -72,12 +72,30 @@ class Sentence(NamedTuple):
 
 
 class Sentences(NamedTuple):
-    """The sentences that cells of the page lead to, each once. Markdown leaves them out."""
+    """The sentences that cells and points of the page lead to, each once. Markdown leaves them out."""
 
     sentences: list[Sentence]
 
 
-Block = Heading | Lines | Table | Picture | Interactive | Sentences
+class Scatter(NamedTuple):
+    """Sentences as points by two of several scores, which a reader may choose. Markdown leaves it out.
+
+    Attributes:
+        score: what it is, such as "chrF".
+        names: whose scores they are.
+        lines: of the sentences, from 1, to which the points lead.
+        values: of each name, the score of each sentence from 0 to 100.
+        shown: the names across and up, by their numbers, until a reader chooses others.
+    """
+
+    score: str
+    names: list[str]
+    lines: list[int]
+    values: list[list[float]]
+    shown: tuple[int, int]
+
+
+Block = Heading | Lines | Table | Picture | Interactive | Sentences | Scatter
 
 
 def pictures(blocks: Sequence[Block]) -> Iterator[Picture]:
@@ -136,6 +154,8 @@ def as_html(blocks: Sequence[Block], title: str) -> str:
                 parts.append(embed.viewer(name, data))
             case Sentences(sentences):
                 parts.append(_sentences(sentences))
+            case Scatter():
+                parts.append(_scatter(block, reachable))
     links = "\n".join(f'<li><a href="#part-{at}">{escape(text)}</a></li>' for at, text in enumerate(headings, 1))
     contents = (
         f'<nav class="contents" aria-label="Contents"><details><summary>Contents</summary>\n<ul>\n{links}\n</ul>\n'
@@ -146,7 +166,8 @@ def as_html(blocks: Sequence[Block], title: str) -> str:
     # The verdict comes before the contents.
     first = 1 if blocks and isinstance(blocks[0], Lines) and blocks[0].lead else 0
     body = "\n".join([*parts[:first], contents, *parts[first:]])
-    scripted = any(isinstance(block, Interactive) for block in blocks)
+    scripted = any(isinstance(block, Interactive) or (isinstance(block, Scatter) and _has_choice(block))
+                   for block in blocks)  # fmt: skip
     return embed.page(title, f"<main>\n<h1>{escape(title)}</h1>\n{body}\n</main>", script=scripted)
 
 
@@ -198,3 +219,51 @@ def _sentences(sentences: Sequence[Sentence]) -> str:
     body = "\n".join(rows)
     return _box("wide tall", "Sentences", f'<table class="text texts sentences">\n<thead><tr>{head}</tr></thead>'
                 f"\n<tbody>\n{body}\n</tbody></table>")  # fmt: skip
+
+
+_SIDE, _MARGIN, _TOP = 230, 34, 8  # of the square of a scatter plot, beside it and above it, in CSS pixels
+
+
+def _has_choice(scatter: Scatter) -> bool:
+    return len(scatter.names) > 2
+
+
+def _scatter(scatter: Scatter, reachable: Collection[int]) -> str:
+    """An SVG of 300 pixels, which fits a phone; the axes are named below it, where long names can break.
+
+    The viewer's `scatter.js` moves the points if a reader chooses other axes.
+    """
+
+    def place(x: float, y: float) -> tuple[float, float]:
+        return _MARGIN + x / 100 * _SIDE, _TOP + (1 - y / 100) * _SIDE
+
+    marks = []
+    for value in (0, 50, 100):
+        x, bottom = place(value, 0)
+        left, y = place(0, value)
+        marks.append(f'<text x="{x:.0f}" y="{bottom + 16:.0f}" text-anchor="middle">{value}</text>')
+        marks.append(f'<text x="{left - 6:.0f}" y="{y + 4:.0f}" text-anchor="end">{value}</text>')
+    points = []
+    across, up = scatter.shown
+    for line, x_score, y_score in zip(scatter.lines, scatter.values[across], scatter.values[up], strict=True):
+        x, y = place(x_score, y_score)
+        title = f"<title>line {line}: {x_score:.0f}, {y_score:.0f}</title>"
+        circle = f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3">{title}</circle>'
+        # Not a stop of the Tab key: a thousand points would bar the way, and the tables have the same sentences.
+        points.append(f'<a href="#line-{line}" tabindex="-1">{circle}</a>' if line in reachable else circle)
+    (left, bottom), (right, top) = place(0, 0), place(100, 100)
+    lines = (f'<path d="M{left} {top}V{bottom}H{right}M{left} {bottom}L{right} {top}" fill="none" '
+             f'stroke="currentColor" stroke-opacity="0.4"/>')  # fmt: skip
+    size = _MARGIN + _SIDE + 36
+    caption = _escaped(f"across: {scatter.score}, {scatter.names[across]}; up: {scatter.score}, {scatter.names[up]}")
+    data = ""
+    if _has_choice(scatter):
+        values = [[round(value, 1) for value in row] for row in scatter.values]
+        known = {**scatter._asdict(), "values": values, "side": _SIDE, "margin": _MARGIN, "top": _TOP}
+        data = f'<script type="application/json">{embed.embedded_json(known)}</script>'
+    return (
+        f'<figure class="scatter">{data}<svg width="{size}" height="{_SIDE + 32}" '
+        f'viewBox="0 0 {size} {_SIDE + 32}" role="group" '
+        f'aria-label="{caption}" font-size="12" fill="currentColor">\n{lines}{"".join(marks)}\n'
+        f'<g fill-opacity="0.45">{"".join(points)}</g></svg>\n<figcaption>{caption}</figcaption></figure>'
+    )

@@ -7,7 +7,7 @@ import pytest
 from nmt.compare import report
 from nmt.compare.results import ForcedReference, Result, WordFacts
 from nmt.compare.variants import Comparison, compare
-from nmt.viewer.blocks import Block, Heading, Interactive, Picture, Sentences, Table, as_html
+from nmt.viewer.blocks import Block, Heading, Interactive, Picture, Scatter, Sentences, Table, as_html
 from tests.compare.runs import NEW, OLD, PLAIN, runs_of, texts
 
 
@@ -44,7 +44,7 @@ def headings(blocks: list[Block]) -> list[str]:
 
 def test_the_sections_stand_in_their_order(whole: Comparison) -> None:
     blocks = report.report(whole, 1)
-    assert headings(blocks)[:12] == [
+    assert headings(blocks)[:13] == [
         "Scores on test",
         "Length of the translations",
         "Attention of the translations",
@@ -57,8 +57,9 @@ def test_the_sections_stand_in_their_order(whole: Comparison) -> None:
         "Word F1 by number of pieces",
         "Likelihood of the references by training frequency",
         "Calibration",
+        "Scores of single sentences",
     ]
-    assert headings(blocks)[12] == "What it costs"
+    assert headings(blocks)[13] == "What it costs"
     assert headings(blocks)[-1] == "Sentences"
     # The first screen has no picture, and three sentences with four rows each.
     first = blocks[: blocks.index(Heading("Pictures of the scores"))]
@@ -88,6 +89,8 @@ def test_every_link_leads_to_a_sentence_with_all_translations(whole: Comparison)
     assert len(anchors) == len(set(anchors))
     assert set(re.findall(r'href="#line-(\d+)"', page)) == set(anchors)
     (listed,) = (block for block in blocks if isinstance(block, Sentences))
+    (points,) = (block for block in blocks if isinstance(block, Scatter))
+    assert set(points.lines) <= {sentence.line for sentence in listed.sentences}
     sources, references = texts()
     for line, rows in listed.sentences:
         assert [row[:2] for row in rows[:2]] == [("source", sources[line - 1]), ("reference", references[line - 1])]
@@ -113,5 +116,6 @@ def test_sixteen_variants_make_a_page_of_a_sensible_size() -> None:
 def test_one_variant_has_no_rival(whole: Comparison) -> None:
     alone = compare(whole.variants[0].runs)
     blocks = report.report(alone, 0)
+    assert not any(isinstance(block, Scatter) for block in blocks)
     assert "Gains, losses and random sentences" not in headings(blocks)
     assert "Failures" in headings(blocks)

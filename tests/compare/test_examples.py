@@ -1,10 +1,10 @@
-"""Examples of single sentences."""
+"""Scores of single sentences: examples and points."""
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.compare.examples import examples, examples_table
+from nmt.compare.examples import MOST_TEXTS, examples, examples_table, scatter
 
 PERCENT = st.floats(0, 100, allow_nan=False)
 
@@ -37,3 +37,13 @@ def test_the_table_of_examples() -> None:
         ["random", "2", "50", "20", "-30", "b"],
     ]
     assert table.rows[0][1].lines == (1,)  # type: ignore[attr-defined]
+
+
+def test_points_are_all_sentences_or_an_even_part() -> None:
+    few = scatter([np.arange(5.0), np.arange(5.0) * 2], ["a", "b"], (1, 0))
+    assert (few.names, few.shown, few.lines) == (["a", "b"], (1, 0), [1, 2, 3, 4, 5])
+    assert few.values == [[0, 1, 2, 3, 4], [0, 2, 4, 6, 8]]
+    many = scatter([np.zeros(5000)] * 16, ["a"] * 16, (0, 1))
+    assert len(many.lines) * 18 <= MOST_TEXTS
+    assert (many.lines[0], many.lines[-1]) == (1, 5000)
+    assert len(set(np.diff(many.lines))) <= 2

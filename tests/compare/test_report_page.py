@@ -70,6 +70,31 @@ def test_a_figure_and_a_point_lead_to_their_sentence(browser: Any, many: Path) -
     plain = page.locator("tr[id^=line-]:not(:target) td").first
     colour = "(cell) => getComputedStyle(cell).backgroundColor"
     assert target.locator("td").first.evaluate(colour) != plain.evaluate(colour), "it is marked"
+    page.goto(many.as_uri())
+    point = page.locator("svg a").nth(7)
+    point.scroll_into_view_if_needed()
+    point.dispatch_event("click")
+    assert page.url.endswith(point.get_attribute("href"))
+    assert page.locator(":target").is_visible()
+    context.close()
+
+
+def test_a_reader_chooses_which_variants_the_points_compare(browser: Any, many: Path) -> None:
+    context = browser.new_context(viewport={"width": 360, "height": 900})
+    page = context.new_page()
+    page.goto(many.as_uri())
+    figure = page.locator("figure.scatter")
+    point = figure.locator("circle").nth(7)
+    places = "circle => [circle.cx.baseVal.value, circle.cy.baseVal.value]"
+    before, (line, *_) = point.evaluate(places), point.locator("title").text_content().split(":")
+    figure.get_by_label("Across", exact=True).select_option(index=3)
+    figure.get_by_label("Up", exact=True).select_option(index=3)
+    assert figure.locator("figcaption").inner_text().endswith(" is higher in 0 and lower in 0.")
+    x, y = point.evaluate(places)
+    assert x - 34 == pytest.approx(238 - y), "equal scores are on the diagonal"
+    assert [x, y] != before
+    assert point.locator("title").text_content().startswith(f"{line}: "), "a point keeps its sentence"
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
     context.close()
 
 

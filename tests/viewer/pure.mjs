@@ -6,6 +6,7 @@ import test from "node:test";
 import { bothSaid, compareWords, mostDifferent } from "./beside.js";
 import { arranged, measuresOf } from "./corpus.js";
 import { pinnable, pinPhrase, unitWith } from "./pins.js";
+import { higherAndLower } from "./scatter.js";
 import { layOut, pathOf, penaltiesOf } from "./search.js";
 import { readHash, writeHash } from "./state.js";
 import { number, part, percent, shortened, spelling, visible } from "./text.js";
@@ -378,4 +379,8 @@ test("a chosen word is found again in another translation of the source", () => 
   assert.equal(carried({ row: 2 }, before, after), null);
   assert.equal(carried(null, before, after), null);
   assert.equal(carried({ row: 0 }, before, null), null);
+});
+
+test("how many sentences are higher and lower", () => {
+  assert.deepEqual(higherAndLower([10, 20, 30, 40], [11, 20, 31, 39]), [2, 1]);
 });

@@ -14,6 +14,7 @@ from nmt.viewer.blocks import (
     Lines,
     Linked,
     Picture,
+    Scatter,
     Sentence,
     Sentences,
     Table,
@@ -41,9 +42,10 @@ def test_html_shows_the_text_itself(text: str) -> None:
     assert read.count(wanted) >= 5  # title, heading, paragraph, head and cell
 
 
-def test_cells_lead_to_the_sentences_that_are_there() -> None:
+def test_cells_and_points_lead_to_the_sentences_that_are_there() -> None:
     blocks: list[Block] = [
         Table(["a", "b"], [["x", Linked("12.5", [1, 2])], ["y", Linked("2", [2])], ["z", Linked("3", [9])]]),
+        Scatter("chrF", ["<a>", "b"], [1, 9], [[0, 50], [100, 50]], (0, 1)),
         Sentences([Sentence(1, [("source", "<i>", "")]), Sentence(2, [("source", "b", "")])]),
     ]
     page = as_html(blocks, "t")
@@ -52,6 +54,9 @@ def test_cells_lead_to_the_sentences_that_are_there() -> None:
     assert "#line-9" not in page, "no link leads nowhere"
     anchors = set(re.findall(r'href="#(line-\d+)"', page))
     assert anchors == set(re.findall(r'id="(line-\d+)"', page)) == {"line-1", "line-2"}
+    assert page.count("<circle") == 2
+    assert "application/json" not in page, "of two, there is nothing to choose"
+    assert 'cx="34.0" cy="8.0"' in page, "0 is at the left, 100 at the top"
     assert "<i>" not in page
     assert "&lt;i&gt;" in page
     assert "<a>" not in page

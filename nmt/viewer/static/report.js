@@ -2,6 +2,7 @@
 
 import { showCorpus } from "./corpus.js";
 import { choice, h } from "./dom.js";
+import { chooseAxes } from "./scatter.js";
 import { stopWhereCut } from "./scrolling.js";
 import { Settings } from "./state.js";
 import { redraw, section, Viewer } from "./viewer.js";
@@ -55,6 +56,7 @@ function start(root, data, settings) {
 }
 
 for (const box of document.querySelectorAll(".wide[tabindex]")) stopWhereCut(box);
+for (const figure of document.querySelectorAll("figure.scatter:has(script)")) chooseAxes(figure);
 const settings = new Settings();
 for (const root of document.querySelectorAll(".nmt-viewer")) {
   start(root, JSON.parse(document.getElementById(root.dataset.source).textContent), settings);
