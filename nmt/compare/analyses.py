@@ -67,7 +67,7 @@ def word_sections(subject: Subject) -> list[Block]:
     if subject.texts is None:
         note = "Sections on single words and sentences need the text, which these records leave out."
         return [Heading("Words and sentences"), Lines([note])]
-    sections = (_failures, _words, _likelihood, _calibration, _scatter)
+    sections = (_failures, _words, _places, _likelihood, _calibration, _scatter)
     return [block for section in sections for block in section(subject, subject.texts)]
 
 
@@ -94,10 +94,13 @@ def attention(subject: Subject) -> list[Block]:
         f"received less than {UNATTENDED} is unattended. "
         f"Monotonicity is the share of words that look at the same source word as the word before, or a later one. "
         f"The weight on the end of the source is that of the words, without the step that ends the translation. "
-        f"{_OVER}"
+        f"The correlations are Pearson's, over the sentences of a run. {_OVER}"
     )
-    table = _table(subject, texts, *scorers.measures(texts, _MEASURES), digits=2)
-    return [Heading("Attention of the translations"), table, Lines([caption])]
+    tables = [
+        _table(subject, texts, *scorers.measures(texts, _MEASURES, correlated=correlated), digits=2)
+        for correlated in (False, True)
+    ]
+    return [Heading("Attention of the translations"), *tables, Lines([caption])]
 
 
 def first_sentences(subject: Subject) -> list[Block]:
@@ -131,8 +134,8 @@ def sentence_examples(subject: Subject) -> list[Block]:
         f"{labels[0]}: mean chrF over seeds. Disagreement is between all variants. Repeated sentences are left "
         f"out. A line number leads to all translations."
     )
-    kinds = {**examples.examples(*pair, texts, len(lines)), "largest disagreement": lines}
-    table = examples.examples_table(kinds, pair, labels, sources)
+    of_kinds = examples.examples(*pair, texts, len(lines))
+    table = examples.examples_table(of_kinds, lines, pair, labels, sources)
     return [Heading("Gains, losses and random sentences"), Lines([caption]), table]
 
 
@@ -170,6 +173,12 @@ def _words(subject: Subject, texts: Texts) -> list[Block]:
     caption = f"F1 in per cent of the words of translations, clipped in each sentence as in BLEU. {_OVER}"
     pieces = _table(subject, texts, score, buckets.piece_count(words))
     return [*blocks, Heading("Word F1 by number of pieces"), pieces, Lines([caption])]
+
+
+def _places(subject: Subject, texts: Texts) -> list[Block]:
+    caption = f"The share in per cent of reference words that the translation has. {_OVER}"
+    table = _table(subject, texts, scorers.recall(texts), buckets.QUARTER)
+    return [Heading("Recall by place in the sentence"), table, Lines([caption])]
 
 
 def _all_forced(texts: Texts) -> bool:

@@ -1,4 +1,4 @@
-"""The buckets of the second axis (`grid`): of words by training count and pieces, of sentences."""
+"""The buckets of the second axis (`grid`): of words by training count, pieces and place, of sentences and scores."""
 
 from bisect import bisect_right
 from collections import defaultdict
@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from nmt.compare.grid import Bucket
 from nmt.compare.results import WordFacts
+from nmt.compare.scorers import WordKey
 from nmt.drawing.length_plot import FEW
 from nmt.evaluation.length_bins import binned, joined
 
@@ -13,22 +14,31 @@ from nmt.evaluation.length_bins import binned, joined
 _COUNTS = (0, 1, 2, 5, 10, 100, 1000)
 COUNTS = ("0 (unseen)", "1", "2-4", "5-9", "10-99", "100-999", "1000 or more")
 PIECES = ("1", "2", "3", "4", "5 or more")
+QUARTERS = ("first quarter", "second", "third", "last quarter")
 FIFTHS = ("0-20 %", "20-40 %", "40-60 %", "60-80 %", "80-100 %")
 
 
 def training_count(words: Mapping[str, WordFacts], title: str) -> Bucket:
     """The count of a word in the training text; words without a known count are in no bucket."""
-    counts = {word: facts.times for word, facts in words.items() if facts.times is not None}
-    places = {word: (bisect_right(_COUNTS, count) - 1,) for word, count in counts.items()}
-    return Bucket(title, COUNTS, lambda word: places.get(word, ()))
+
+    def places(word: WordKey) -> tuple[int, ...]:
+        facts = words.get(word.text)
+        return () if facts is None or facts.times is None else (bisect_right(_COUNTS, facts.times) - 1,)
+
+    return Bucket(title, COUNTS, places)
 
 
 def piece_count(words: Mapping[str, WordFacts]) -> Bucket:
     """The number of pieces of a word; words that the runs do not know are in no bucket."""
-    places = {word: (min(max(facts.pieces, 1), len(PIECES)) - 1,) for word, facts in words.items()}
-    return Bucket("pieces of the target word", PIECES, lambda word: places.get(word, ()))
+
+    def places(word: WordKey) -> tuple[int, ...]:
+        facts = words.get(word.text)
+        return () if facts is None else (min(max(facts.pieces, 1), len(PIECES)) - 1,)
+
+    return Bucket("pieces of the target word", PIECES, places)
 
 
+QUARTER = Bucket("place in the reference", QUARTERS, lambda word: (4 * word.at // word.length,))
 FIFTH = Bucket("probability of the most probable piece", FIFTHS, lambda value: (min(int(5 * value), 4),))
 
 

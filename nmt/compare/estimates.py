@@ -65,6 +65,14 @@ def f1_of(counts: Statistics) -> Statistics:
     return _ratio(200 * counts[..., 0], counts[..., 1] + counts[..., 2])
 
 
+def correlation_of(counts: Statistics) -> Statistics:
+    """Sums [..., 6] of 1, x, y, x^2, y^2 and xy -> Pearson's correlation; NaN if x or y does not vary."""
+    number, x, y, xx, yy, xy = np.moveaxis(counts, -1, 0)
+    spreads = np.sqrt(np.maximum(number * xx - x * x, 0) * np.maximum(number * yy - y * y, 0))
+    # Rounding leaves a little of the spread of a constant.
+    return _ratio(number * xy - x * y, np.where(spreads > 1e-9 * number * np.sqrt(xx * yy), spreads, 0))
+
+
 def _ratio(above: Statistics, below: Statistics) -> Statistics:
     ratio: npt.NDArray[np.float64] = np.divide(above, below, out=np.full_like(below, np.nan), where=below > 0)
     return ratio

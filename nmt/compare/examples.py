@@ -1,7 +1,8 @@
 """Single sentences by their chrF, the mean over seeds: examples, and two variants against each other."""
 
 import random
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,10 +23,16 @@ def scores_of(variant: Variant, split: str) -> Scores:
     return means
 
 
-def examples(first: Scores, second: Scores, texts: Sequence[Hashable], most: int) -> dict[str, list[int]]:
-    """Lines, from 1, of each kind: where the second of two variants gains most, where it loses most, and random ones.
+class Examples(NamedTuple):
+    """Lines, from 1: where the second of two variants gains most, where it loses most, and random ones."""
 
-    Of equal sentences only the first. A gain is never negative, a loss never positive.
+    gains: list[int]
+    losses: list[int]
+    random: list[int]
+
+
+def examples(first: Scores, second: Scores, texts: Sequence[Hashable], most: int) -> Examples:
+    """Examples of two variants; of equal sentences only the first. A gain is never negative, a loss never positive.
 
     Args:
         first: score of each sentence.
@@ -40,18 +47,25 @@ def examples(first: Scores, second: Scores, texts: Sequence[Hashable], most: int
     difference = second - first
     falling = sorted(distinct, key=lambda row: -difference[row])
     drawn = random.Random(1).sample(distinct, min(most, len(distinct)))
-    return {
-        "largest gain": [row + 1 for row in falling if difference[row] > 0][:most],
-        "largest loss": [row + 1 for row in reversed(falling) if difference[row] < 0][:most],
-        "random": sorted(row + 1 for row in drawn),
-    }
+    return Examples(
+        [row + 1 for row in falling if difference[row] > 0][:most],
+        [row + 1 for row in reversed(falling) if difference[row] < 0][:most],
+        sorted(row + 1 for row in drawn),
+    )
 
 
 def examples_table(
-    kinds: Mapping[str, Sequence[int]], scores: tuple[Scores, Scores], labels: tuple[str, str], sources: Sequence[str]
-) -> Table:
+    lines: Examples, disagreements: Sequence[int], scores: tuple[Scores, Scores], labels: tuple[str, str],
+    sources: Sequence[str],
+) -> Table:  # fmt: skip
     """A row for each example, with the scores of both variants."""
     first, second = scores
+    kinds = {
+        "largest gain": lines.gains,
+        "largest loss": lines.losses,
+        "largest disagreement": disagreements,
+        "random": lines.random,
+    }
     rows: list[list[str]] = []
     for kind, line in ((kind, line) for kind, of_kind in kinds.items() for line in of_kind):
         one, other = first[line - 1], second[line - 1]

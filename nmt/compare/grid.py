@@ -20,7 +20,7 @@ class Item(NamedTuple):
 
     Attributes:
         row: its sentence, from 0.
-        key: what buckets look at: the row of a sentence, a word, a probability, the name of a measure.
+        key: what buckets look at: the row of a sentence, a `WordKey`, a probability, the name of a measure.
         statistics: [S], of which the score of a bucket takes the sum.
     """
 

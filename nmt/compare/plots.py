@@ -1,13 +1,18 @@
-"""A comparison -> a picture of the scores with their seeds."""
+"""A comparison -> its pictures: scores with their seeds, weights side by side."""
 
+from collections.abc import Sequence
+
+import numpy as np
 from matplotlib.figure import Figure
 
 from nmt.compare.variants import Comparison, OnSplit
 from nmt.compare.verdict import NOT_SIGNIFICANT, ONE_SEED, judgement
 from nmt.drawing import fonts
-from nmt.drawing.layout import shorten
-from nmt.drawing.style import LONGEST_NAME, figure, style
+from nmt.drawing.layout import shorten, wrap
+from nmt.drawing.matrix import matrix
+from nmt.drawing.style import LONGEST_NAME, figure, ruler, style
 from nmt.evaluation.metrics import TITLES
+from nmt.evaluation.references import AttentionMap
 
 #: Colours of judgements, without red and green; with one seed, a judgement is grey.
 COLOURS = {
@@ -17,6 +22,7 @@ COLOURS = {
     "baseline": "#222222",
     **{f"{side}{ONE_SEED}": "#8a8f96" for side in ("better", "worse")},
 }
+_COLUMNS = 4  # of panels side by side
 
 
 def scores(comparison: Comparison, split: OnSplit) -> Figure:
@@ -45,4 +51,34 @@ def scores(comparison: Comparison, split: OnSplit) -> Figure:
     style(axes, f"{title} on {split.name}: dots are seeds, bars their means", x=title)
     labels, families = fonts.drawable(shorten(comparison.variants[index].label, LONGEST_NAME) for index in order)
     axes.set_yticks(range(len(order)), labels, fontproperties=fonts.properties(families, 8.5), parse_math=False)
+    return picture
+
+
+def side_by_side(panels: Sequence[tuple[str, AttentionMap]]) -> Figure:
+    """The weights of several variants over one and the same sentence pair, target as rows, source as columns.
+
+    Args:
+        panels: the title and the weights of each panel; all of one sentence pair.
+    """
+    source, target = panels[0][1]["source"], panels[0][1]["target"]
+    labels, families = fonts.drawable(shorten(text, 16) for text in (*source, *target))
+    columns = min(_COLUMNS, len(panels))
+    rows = -(-len(panels) // columns)
+    cell, points = 0.17, 8.5
+    panel = max(cell * len(source), 1.1)  # inches; narrower ones would break every title
+    shaped, of_titles = fonts.drawable(title for title, _ in panels)
+    titles = [wrap(title, panel, ruler(fonts.properties(of_titles, points))) for title in shaped]
+    above = max(map(len, titles)) * 1.3 * points / 72
+    picture = figure(columns * (panel + 0.25) + 1.3, rows * (cell * len(target) + above + 1.1))
+    grid = picture.subplots(rows, columns, squeeze=False)
+    small, tiny = fonts.properties(families, 8), fonts.properties(of_titles, points)
+    for axes in grid.flat[len(panels) :]:
+        axes.set_visible(False)
+    for axes, title, (_, attention_map), number in zip(grid.flat, titles, panels, range(len(panels))):
+        weights = np.array(attention_map["weights"]).reshape(len(target), len(source)) / 1000
+        row_labels = labels[len(source) :] if number % columns == 0 else [""] * len(target)
+        matrix(axes, weights, row_labels, labels[: len(source)], small, slant=60)
+        axes.set_title("\n".join(title), fontproperties=tiny, parse_math=False)
+    # A title finds its place above slanting labels only when it is drawn, and the layout reckons with the place before.
+    picture.draw_without_rendering()
     return picture

@@ -31,7 +31,7 @@ def report(comparison: Comparison, heatmaps: int = 4) -> list[Block]:
 
     Args:
         comparison: the comparison.
-        heatmaps: the maximum number of sentences with attention maps side by side.
+        heatmaps: the maximum number of sentences whose attention maps are drawn side by side.
     """
     first = comparison.splits[0]
     subject = analyses.subject_of(comparison, first)
@@ -154,21 +154,30 @@ def _costs(comparison: Comparison) -> Table:
     def figure(name: str, digits: int) -> Callable[[int], str]:
         return lambda at: _mean((comparison.variants[at].training | split.figures[at]).get(name), digits)
 
+    def parameters(at: int) -> str:
+        count = split.figures[at].get("parameters")
+        return "-" if count is None else f"{count.mean:,.0f}"
+
     def memory(at: int) -> str:
         training = comparison.variants[at].training
         used = training.get("peak_gpu_memory", training.get("peak_memory"))
         return "-" if used is None else f"{used.mean / 2**30:,.2f}"
 
+    def exact(at: int) -> str:
+        shares = [run.splits[split.name].exact for run in comparison.variants[at].runs]
+        known = [share for share in shares if share is not None]
+        return f"{sum(known) / len(known):.1f}" if known else "-"
+
     columns = {
-        "parameters": figure("parameters", 0),
+        "parameters": parameters,
         "trains, tokens/s": figure("train_tokens_per_second", 0),
         "minutes": figure("minutes", 1),
         "translates, sentences/s": figure("sentences_per_second", 1),
         "pieces/s": figure("target_pieces_per_second", 0),
         "memory, GiB": memory,
     }
-    if any("exact" in figures for figures in split.figures):
-        columns["exact matches, %"] = figure("exact", 1)
+    if any(exact(at) != "-" for at in split.order):
+        columns["exact matches, %"] = exact
     return _table_of_columns(comparison, split, columns)
 
 
@@ -234,17 +243,21 @@ def _heatmaps(comparison: Comparison, split: OnSplit, most: int) -> list[Block]:
             [
                 "Weights over the same sentence pairs under forced decoding, with the source above and the reference "
                 "at the left. Each map is of a variant's first seed and the heads that nmt.evaluate used (head=). "
-                "Choose two variants in the HTML report to see both, and their difference. "
+                "In the HTML report, choose two variants to see both, and their difference. "
                 "A weight shows where the decoder looked, not why."
             ]
         ),
     ]
+    drawn: list[Picture] = []
     sentences = []
     for line in lines:
         panels = [(label, by_line[line]) for label, by_line in maps.items()]
         same = [panel for panel in panels if panel[1]["source"] == panels[0][1]["source"]]
+        name = f"weights-{split.name}-{line}"
+        alt = f"attention weights of each variant on line {line}"
+        drawn.append(Picture(name, png(plots.side_by_side(same)), alt))
         sentences.append(_viewed(line, same))
-    return [*blocks, Interactive("maps", {"sentences": sentences, "corpus": None})]
+    return [*blocks, Interactive("maps", {"sentences": sentences, "corpus": None}, drawn)]
 
 
 def _viewed(line: int, panels: Sequence[tuple[str, AttentionMap]]) -> dict[str, Any]:

@@ -41,6 +41,7 @@ class Comparing:
 
     runs: str | Sequence[str]
     baseline: str | None
+    labels: Literal["settings", "names"]
     output: Path | None
     records: Path | None
     record_text: Literal["all", "shown", "none"]
@@ -102,6 +103,7 @@ def compare(request: Comparing) -> int:
     comparison = variants.compare(
         results,
         baseline=request.baseline,
+        named=request.labels == "names",
         alpha=float(request.alpha),
         sentences=request.sentences,
     )

@@ -10,14 +10,31 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmt.compare.estimates import Bootstrap, f1_of, mean_of, share_of
+from nmt.compare.estimates import Bootstrap, correlation_of, f1_of, mean_of, share_of
 from nmt.compare.grid import Bucket, Grid, Item, ItemScore, grid
 from nmt.compare.results import SCORERS, RunOnSplit
+from nmt.compare.significance import chrf_of
 from nmt.evaluation.metrics import Metric
 from nmt.evaluation.word_counts import split_words, without_spaces
 
 _BINS = 10  # of the calibration error, as in the literature
 _WORDS = "words of references"
+
+
+class WordKey(NamedTuple):
+    """The key of a word.
+
+    Attributes:
+        row: its sentence, from 0.
+        text: the word.
+        at: its place in the reference, from 0; -1 for a word of a translation.
+        length: words of the reference.
+    """
+
+    row: int
+    text: str
+    at: int
+    length: int
 
 
 class Texts(NamedTuple):
@@ -44,6 +61,11 @@ class Texts(NamedTuple):
     def grid(self, score: ItemScore, bucket: Bucket) -> Grid:
         """The score of every variant in every bucket."""
         return grid([len(runs) for runs in self.runs], self.bootstrap, len(self.references), score, bucket)
+
+    def words(self, row: int) -> Iterator[WordKey]:
+        """Yield the words of a reference."""
+        reference = self.references[row]
+        return (WordKey(row, text, at, len(reference)) for at, text in enumerate(reference))
 
 
 def texts_of(labels: Sequence[str], runs: list[list[RunOnSplit]]) -> Texts | None:
@@ -80,24 +102,34 @@ def corpus(runs: Sequence[Sequence[RunOnSplit]], metric: Metric, *, length_ratio
     return ItemScore(items, share_of if length_ratio else SCORERS[metric], size, "sentences")
 
 
-def measures(texts: Texts, names: Mapping[str, str]) -> tuple[ItemScore, Bucket]:
-    """The means of measures of sentences, with a bucket for each measure.
+def measures(texts: Texts, names: Mapping[str, str], *, correlated: bool = False) -> tuple[ItemScore, Bucket]:
+    """The means of measures of sentences, or their correlation with chrF, with a bucket for each measure.
 
     Args:
         texts: of the split.
         names: the title of each measure (`nmt.evaluation.sentence_measures`).
+        correlated: score the correlation.
     """
 
     def items(variant: int, run: int) -> Iterator[Item]:
-        for row, known in enumerate(texts.runs[variant][run].measures):
+        rows = zip(texts.runs[variant][run].measures, _chrf(texts, variant, run), strict=False)
+        for row, (known, y) in enumerate(rows):
             for name in names.keys() & known.keys():
-                yield Item(row, name, (float(known[name]), 1.0))
+                x = float(known[name])
+                yield Item(row, name, (1.0, x, y, x * x, y * y, x * y) if correlated else (x, 1.0))
 
     places = {name: (at,) for at, name in enumerate(names)}
-    return ItemScore(items, mean_of, 2), Bucket("mean of a sentence", list(names.values()), places.__getitem__)
+    score = ItemScore(items, correlation_of, 6) if correlated else ItemScore(items, mean_of, 2)
+    title = "correlation with chrF" if correlated else "mean of a sentence"
+    return score, Bucket(title, list(names.values()), places.__getitem__)
 
 
-# Of words; the key is the word.
+def _chrf(texts: Texts, variant: int, run: int) -> list[float]:
+    scores: list[float] = chrf_of(texts.runs[variant][run].counts["chrf"]).tolist()
+    return scores
+
+
+# Of words; the key is a `WordKey`.
 
 
 def matched(reference: Sequence[str], hypothesis: Sequence[str]) -> list[bool]:
@@ -110,17 +142,26 @@ def matched(reference: Sequence[str], hypothesis: Sequence[str]) -> list[bool]:
     return right
 
 
+def recall(texts: Texts) -> ItemScore:
+    """The share of the words of references that the translations have."""
+
+    def items(variant: int, run: int) -> Iterator[Item]:
+        for row, hypothesis in enumerate(texts.hypotheses[variant][run]):
+            for word, right in zip(texts.words(row), matched(texts.references[row], hypothesis), strict=True):
+                yield Item(row, word, (float(right), 1.0))
+
+    return ItemScore(items, share_of, 2, _WORDS)
+
+
 def f1(texts: Texts) -> ItemScore:
     """F1 of the words of references and of translations."""
 
     def items(variant: int, run: int) -> Iterator[Item]:
-        for row, (reference, hypothesis) in enumerate(
-            zip(texts.references, texts.hypotheses[variant][run], strict=True)
-        ):
-            for word, right in zip(reference, matched(reference, hypothesis), strict=True):
+        for row, hypothesis in enumerate(texts.hypotheses[variant][run]):
+            for word, right in zip(texts.words(row), matched(texts.references[row], hypothesis), strict=True):
                 yield Item(row, word, (float(right), 0.0, 1.0))
-            for word in hypothesis:
-                yield Item(row, word, (0.0, 1.0, 0.0))
+            for text in hypothesis:
+                yield Item(row, WordKey(row, text, -1, 0), (0.0, 1.0, 0.0))
 
     return ItemScore(items, f1_of, 3, _WORDS, counted=2)
 
@@ -131,9 +172,9 @@ def log_prob(texts: Texts) -> ItemScore:
 
     def items(variant: int, run: int) -> Iterator[Item]:
         for forced in texts.runs[variant][run].forced:
-            if (row := forced.line - 1) in rows:
-                for word, value in zip(texts.references[row], forced.log_probs, strict=False):
-                    yield Item(row, word, (value, 1.0))
+            if forced.line - 1 in rows:
+                for word, value in zip(texts.words(forced.line - 1), forced.log_probs, strict=False):
+                    yield Item(word.row, word, (value, 1.0))
 
     return ItemScore(items, mean_of, 2, _WORDS)
 

@@ -1,6 +1,7 @@
 """Results of several runs -> variants, their figures over seeds, and tests of their differences. Knows no files."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -149,6 +150,7 @@ def compare(
     results: Sequence[Result],
     *,
     baseline: str | None = None,
+    named: bool = False,
     alpha: float = 0.05,
     sentences: int = 5,
 ) -> Comparison:
@@ -157,11 +159,12 @@ def compare(
     Args:
         results: of the runs; variants are in the order of their first runs.
         baseline: label of a variant, or name of a run with or without its seed; None takes the first variant.
+        named: whether variants are labelled with their runs' names, without the seed, not with their settings.
         alpha: level of the tests.
         sentences: maximum number of sentences on which the variants differ most.
 
     Raises:
-        UserError: there is nothing to compare, or no such baseline.
+        UserError: there is nothing to compare, no such baseline, or variants whose runs have one name.
     """
     if not results:
         raise UserError("There is no run to compare.")
@@ -172,6 +175,8 @@ def compare(
     alike, apart = comparable(scored, baseline)
     apart += [(result.name, "it has no scores") for result in results if not result.splits]
     variants, differing, twice = _variants(alike)
+    if named:
+        variants = _named(variants)
     apart += twice
     first = 0 if baseline is None else _baseline(baseline, variants, results, dict(apart))
     every = [result for variant in variants for result in variant.runs]
@@ -204,6 +209,21 @@ def _variants(results: Sequence[Result]) -> tuple[list[Variant], list[str], list
     differing, names = labels([group[0].settings for group in runs])
     training = [_spreads([run.training for run in group]) for group in runs]
     return [Variant(*row) for row in zip(names, runs, training, strict=True)], differing, apart
+
+
+def _named(variants: Sequence[Variant]) -> list[Variant]:
+    """The variants, each labelled with its runs' name without the seed (UserError: these are not one to one)."""
+    names = [dict.fromkeys(map(without_seed, variant.runs)) for variant in variants]
+    for name, count in Counter(name for of_variant in names for name in of_variant).items():
+        if count > 1:
+            raise UserError(f"labels=names: runs called {name} have different settings. Leave out labels=names.")
+    for of_variant in names:
+        if len(of_variant) > 1:
+            raise UserError(
+                f"labels=names: {' and '.join(of_variant)} have the same settings, so that they are one variant. "
+                f"Leave out labels=names."
+            )
+    return [variant._replace(label=next(iter(name))) for variant, name in zip(variants, names, strict=True)]
 
 
 def _identity(result: Result) -> str:
@@ -252,7 +272,6 @@ def _figures(scored: RunOnSplit) -> dict[str, Any]:
     of_heads = ((scored.measured.get(key) or {}, name) for key, name in OF_HEADS.items())
     return {
         **{name: score.value for name, score in scored.scores.items()},
-        **({} if scored.exact is None else {"exact": scored.exact}),
         **scored.measured,
         **{name + head: value for values, name in of_heads for head, value in values.items()},
     }

@@ -58,10 +58,11 @@ class Picture(NamedTuple):
 
 
 class Interactive(NamedTuple):
-    """A viewer of sentences, with its id and data (`nmt.viewer.embed.viewer`). Markdown leaves it out."""
+    """A viewer of sentences, with its id and data (`nmt.viewer.embed.viewer`); Markdown has the pictures instead."""
 
     name: str
     data: Mapping[str, Any]
+    pictures: Sequence[Picture] = ()
 
 
 class Sentence(NamedTuple):
@@ -99,8 +100,12 @@ Block = Heading | Lines | Table | Picture | Interactive | Sentences | Scatter
 
 
 def pictures(blocks: Sequence[Block]) -> Iterator[Picture]:
-    """Every picture of a page."""
-    return (block for block in blocks if isinstance(block, Picture))
+    """Every picture of a page, those that stand for a viewer included."""
+    for block in blocks:
+        if isinstance(block, Picture):
+            yield block
+        elif isinstance(block, Interactive):
+            yield from block.pictures
 
 
 def as_markdown(blocks: Sequence[Block], title: str, folder: str = "pictures") -> str:
@@ -117,8 +122,9 @@ def as_markdown(blocks: Sequence[Block], title: str, folder: str = "pictures") -
                 rule = ["---", *(["---"] if text else ["---:"]) * (len(header) - 1)]
                 body = [f"| {' | '.join(map(cell, row))} |" for row in rows]
                 parts.append("\n".join([f"| {' | '.join(map(cell, header))} |", f"| {' | '.join(rule)} |", *body]))
-            case Picture(name, _, alt):
-                parts.append(f"![{cell(alt)}](<{folder}/{file_name(name)}>)")
+            case Picture() | Interactive():
+                for name, _, alt in pictures([block]):
+                    parts.append(f"![{cell(alt)}](<{folder}/{file_name(name)}>)")
     return "\n\n".join(parts) + "\n"
 
 

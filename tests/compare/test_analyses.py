@@ -44,7 +44,7 @@ def headings(blocks: list[Block]) -> list[str]:
 
 def test_the_sections_stand_in_their_order(whole: Comparison) -> None:
     blocks = report.report(whole, 1)
-    assert headings(blocks)[:13] == [
+    assert headings(blocks)[:14] == [
         "Scores on test",
         "Length of the translations",
         "Attention of the translations",
@@ -55,11 +55,12 @@ def test_the_sections_stand_in_their_order(whole: Comparison) -> None:
         "Failures",
         "Word F1 by training frequency",
         "Word F1 by number of pieces",
+        "Recall by place in the sentence",
         "Likelihood of the references by training frequency",
         "Calibration",
         "Scores of single sentences",
     ]
-    assert headings(blocks)[13] == "What it costs"
+    assert headings(blocks)[14] == "What it costs"
     assert headings(blocks)[-1] == "Sentences"
     # The first screen has no picture, and three sentences with four rows each.
     first = blocks[: blocks.index(Heading("Pictures of the scores"))]
@@ -68,18 +69,19 @@ def test_the_sections_stand_in_their_order(whole: Comparison) -> None:
     assert [len(table.rows) for table in tables] == [4, 4, 4]
 
 
-def test_measures_of_the_attention_have_their_columns(whole: Comparison) -> None:
+def test_measures_of_the_attention_and_places_in_the_sentence_have_their_columns(whole: Comparison) -> None:
     tables = {block.header[0]: block for block in report.report(whole, 0) if isinstance(block, Table)}
     means = tables["mean of a sentence"]
     assert means.header[-2:] == ["monotonicity, %", "weight on the end, %"]
     assert means.rows[0][-2:] == ["75.00 (75.00 to 75.00)", "2.50 (2.50 to 2.50)"]
+    assert "place in the reference" in tables
 
 
 def test_an_earlier_evaluation_leaves_out_what_it_did_not_measure(found: Comparison) -> None:
     there = headings(report.report(found, 0))
     for text in ("Word F1", "Likelihood", "Calibration", "Attention of the translations"):
         assert not any(heading.startswith(text) for heading in there)
-    assert "Failures" in there
+    assert {"Failures", "Recall by place in the sentence"} <= set(there)
 
 
 def test_every_link_leads_to_a_sentence_with_all_translations(whole: Comparison) -> None:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.compare.estimates import Bootstrap, f1_of, mean_of, share_estimate, share_of
+from nmt.compare.estimates import Bootstrap, correlation_of, f1_of, mean_of, share_estimate, share_of
 
 
 def test_wilson_by_hand() -> None:
@@ -27,6 +27,16 @@ def test_scores_of_counts() -> None:
     assert mean_of(np.array([-3.0, 4.0])) == -0.75
     assert f1_of(np.array([2.0, 3.0, 5.0])) == 50
     assert np.isnan(f1_of(np.zeros((2, 3)))).all()
+
+
+@given(st.lists(st.tuples(st.integers(-50, 50), st.integers(-50, 50)), min_size=3, max_size=20))
+def test_the_correlation_is_pearsons(rows: list[tuple[int, int]]) -> None:
+    x, y = np.array(rows, float).T
+    found = correlation_of(np.stack([np.ones_like(x), x, y, x * x, y * y, x * y], -1).sum(0))
+    if x.std() and y.std():
+        assert found == pytest.approx(np.corrcoef(x, y)[0, 1])
+    else:
+        assert np.isnan(found)
 
 
 @pytest.mark.parametrize("sentences", [400, 5000])

@@ -10,7 +10,7 @@ from nmt.compare import buckets, scorers
 from nmt.compare.buckets import PIECES
 from nmt.compare.grid import Grid, ItemScore, grid_table
 from nmt.compare.results import ForcedReference, WordFacts
-from nmt.compare.scorers import calibration_error, matched
+from nmt.compare.scorers import WordKey, calibration_error, matched
 from nmt.drawing.length_plot import FEW
 from tests.compare.texts import scored, texts, values
 
@@ -20,8 +20,9 @@ COUNT = buckets.training_count(WORDS, "t")
 
 def places(facts: WordFacts) -> list[str]:
     """The buckets of a word with these facts, by training count and by pieces."""
-    known = (buckets.training_count({"x": facts}, "t"), buckets.piece_count({"x": facts}))
-    return [bucket.names[place] for bucket in known for place in bucket.places("x")]
+    word, words = WordKey(0, "x", 0, 1), {"x": facts}
+    known = (buckets.training_count(words, "t"), buckets.piece_count(words))
+    return [bucket.names[place] for bucket in known for place in bucket.places(word)]
 
 
 @pytest.mark.parametrize(
@@ -35,7 +36,7 @@ def test_buckets_of_counts(times: int, name: str) -> None:
 
 def test_a_word_without_a_count_is_in_no_bucket_of_counts() -> None:
     assert [places(WordFacts(None, number)) for number in (1, 4, 5, 30)] == [["1"], ["4"], [PIECES[-1]], [PIECES[-1]]]
-    assert list(COUNT.places("unknown")) == []
+    assert list(COUNT.places(WordKey(0, "unknown", 0, 1))) == []
 
 
 def test_f1_by_hand() -> None:
@@ -62,6 +63,14 @@ def test_matches_are_clipped_as_in_bleu(reference: list[str], hypothesis: list[s
     assert sum(found) == (Counter(reference) & Counter(hypothesis)).total()
 
 
+def test_recall_by_place() -> None:
+    made = texts([[scored(["1", "2"], ["a b c d e f g h", "a b"], ["a b c x y z", "b"])]])
+    found = made.grid(scorers.recall(made), buckets.QUARTER)
+    # The two words of the second reference begin its first and its third quarter.
+    assert values(found.rows) == [[pytest.approx(200 / 3), 50.0, pytest.approx(100 / 3), 0.0]]
+    assert found.sizes == [3, 2, 3, 2]
+
+
 def test_sentences_may_be_in_several_buckets() -> None:
     references = ["the dog barks at night"] * FEW + ["a cat"] * 3
     run = scored(["s"] * (FEW + 3), references, ["the dog barks at night"] * FEW + ["x"] * 3)
@@ -83,13 +92,14 @@ def test_sentences_may_be_in_several_buckets() -> None:
     assert values(lengths.rows) == [[pytest.approx(100 * (5 * FEW + 3) / (5 * FEW + 6)), 100]]
 
 
-def test_measures_have_means() -> None:
+def test_measures_have_means_and_correlations() -> None:
     measures = [{"entropy": 1.0}, {"entropy": 3.0}, {}]
     made = texts([[scored(["s"] * 3, ["one", "two", "x"], ["one", "", "x"], measures=measures)]])
     names = {"entropy": "entropy", "coverage": "coverage deviation"}
-    found = made.grid(*scorers.measures(made, names))
-    assert values(found.rows) == [[pytest.approx(2.0), None]]
-    assert list(found.names) == list(names.values())
+    for correlated, expected in ((False, 2.0), (True, -1.0)):
+        found = made.grid(*scorers.measures(made, names, correlated=correlated))
+        assert values(found.rows) == [[pytest.approx(expected), None]]
+        assert list(found.names) == list(names.values())
 
 
 SOURCES, REFERENCES = ["1", "2"], ["the dog", "the"]

@@ -11,8 +11,17 @@ import pytest
 from nmt.compare.reader import _search, read_result
 from nmt.compare.request import _stale
 from nmt.runs.run import Run
+from tests.pipeline.small import QUICK, call
 
 pytestmark = pytest.mark.long
+
+Capture = pytest.CaptureFixture[str]
+
+
+def labels(folder: Path) -> list[str]:
+    """The labels of a report's variants."""
+    report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    return [variant["label"] for variant in report["variants"]]
 
 
 def test_how_much_text_the_tokenizer_was_learned_from_makes_no_variant(swept: Path, here: Path) -> None:
@@ -26,6 +35,18 @@ def test_how_much_text_the_tokenizer_was_learned_from_makes_no_variant(swept: Pa
     settings = [read_result("none-1", Run(folder / "none-1"), None).settings for folder in (swept, here)]
     assert settings[0] == settings[1]
     assert settings[0]["tokenizer.vocabulary_size"]
+
+
+def test_variants_are_called_by_their_settings_or_by_their_names(swept: Path, here: Path, capfd: Capture) -> None:
+    line = [f"runs={swept}", f"output={here / 'out'}", *QUICK]
+    assert call("compare", *line) == 0
+    assert labels(here / "out") == ["bahdanau", "no attention"]
+    assert call("compare", *line, "labels=names", "baseline=none") == 0
+    assert labels(here / "out") == ["bahdanau", "none"]
+    assert "| none |" in (here / "out" / "report.md").read_text(encoding="utf-8")
+    capfd.readouterr()
+    assert call("compare", *line, "labels=seeds") == 1
+    assert "labels=seeds: must be settings or names." in capfd.readouterr().err
 
 
 def test_a_split_is_scored_again_where_the_run_is_better_since(tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ def test_the_markdown_names_its_pictures(found: Comparison) -> None:
     text = as_markdown(blocks, "title")
     assert text.startswith(f"# title\n\n{verdict(found)[0]}\n")
     names = [file_name(picture.name) for picture in pictures(blocks)]
-    assert len(names) == len(set(names)) == 1
+    assert len(names) == len(set(names)) == 2
     for name in names:
         assert f"(<pictures/{name}>)" in text
     assert "| a\\|b | line break |" in text

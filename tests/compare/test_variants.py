@@ -76,6 +76,20 @@ def test_speeds_are_compared_on_one_machine_only() -> None:
     assert note.startswith("Speeds of translating test are of different machines or threads: cpu, 1 threads; cuda:0, 1")
 
 
+def test_variants_can_be_labelled_with_the_names_of_their_runs() -> None:
+    runs = [*runs_of(OLD, 0.7, 2), *runs_of(NEW, 0.8, 2)]
+    names = {run.name.removesuffix(f"-{run.seed}") for run in runs}
+    by_name = compare(runs, named=True)
+    assert {variant.label for variant in by_name.variants} == names
+    assert by_name.differing == compare(runs).differing
+    alike = [run._replace(name=f"run-{run.seed}") for run in runs]
+    with pytest.raises(UserError, match="labels=names: runs called run have different settings"):
+        compare(alike, named=True)
+    renamed = [run._replace(name=f"run{run.seed}-{run.seed}") for run in runs_of(OLD, 0.7, 2)]
+    with pytest.raises(UserError, match="labels=names: run1 and run2 have the same settings"):
+        compare(renamed, named=True)
+
+
 def test_a_baseline_is_a_variant_or_a_run() -> None:
     runs = [*runs_of(OLD, 0.7, 1), *runs_of(NEW, 0.8, 1)]
     for name in ("luong", "luong-9-general-1", "luong-9-general"):
