@@ -60,7 +60,7 @@ SMALL = [
 BOTH = ("encoder=transformer", "decoder=transformer")
 
 #: What makes a comparison quick.
-QUICK = ["pictures=1", "sentences=2", "batch_sentences=20", "device=cpu", "threads=1"]
+QUICK = ["trials=200", "pictures=1", "sentences=2", "batch_sentences=20", "device=cpu", "threads=1"]
 
 
 def translation_of(sentence: str) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from nmt.compare import buckets, examples, scorers
+from nmt.compare import buckets, examples, ngrams, scorers
 from nmt.compare.comparable import some
 from nmt.compare.examples import MOST_TEXTS, Scores, scores_of
 from nmt.compare.failures import SEQUENCE, failures
@@ -11,8 +11,12 @@ from nmt.compare.grid import Bucket, ItemScore, grid_table
 from nmt.compare.results import RunOnSplit, WordFacts
 from nmt.compare.scorers import Texts, texts_of
 from nmt.compare.significance import chrf_of
+from nmt.compare.slices import Slicing, slices_of
 from nmt.compare.variants import Comparison, OnSplit
+from nmt.drawing.length_plot import FEW
+from nmt.evaluation.metrics import TITLES
 from nmt.evaluation.sentence_measures import UNATTENDED
+from nmt.links import Link
 from nmt.viewer.blocks import Block, Heading, Lines, Scatter, Sentence, Sentences, Table
 
 FIRST = 3  # sentences on the first screen
@@ -24,6 +28,7 @@ _MEASURES = {
     "monotonicity": "monotonicity, %",
     "end_weight": "weight on the end, %",
 }
+_PROBABILITIES = [f"{fifth} %" for fifth in buckets.FIFTHS]
 #: The end of captions.
 _OVER = "Means over seeds, with 95 % bootstrap intervals over sentences."
 
@@ -40,6 +45,7 @@ class Subject(NamedTuple):
         order: the variants, the highest first.
         baseline: number of the variant.
         rival: the highest of the other variants; None for a single variant.
+        slicing: a user's slices.
     """
 
     split: OnSplit
@@ -50,16 +56,17 @@ class Subject(NamedTuple):
     order: list[int]
     baseline: int
     rival: int | None
+    slicing: Slicing
 
 
-def subject_of(comparison: Comparison, split: OnSplit) -> Subject:
+def subject_of(comparison: Comparison, split: OnSplit, slicing: Slicing) -> Subject:
     """The subject of the analyses of a split."""
     labels = [variant.label for variant in comparison.variants]
     runs = [[run.splits[split.name] for run in variant.runs] for variant in comparison.variants]
     scores = [scores_of(variant, split.name) for variant in comparison.variants]
     rival = next((at for at in split.order if at != comparison.baseline), None)
     texts = texts_of(labels, runs)
-    return Subject(split, labels, runs, texts, scores, split.order, comparison.baseline, rival)
+    return Subject(split, labels, runs, texts, scores, split.order, comparison.baseline, rival, slicing)
 
 
 def word_sections(subject: Subject) -> list[Block]:
@@ -67,7 +74,7 @@ def word_sections(subject: Subject) -> list[Block]:
     if subject.texts is None:
         note = "Sections on single words and sentences need the text, which these records leave out."
         return [Heading("Words and sentences"), Lines([note])]
-    sections = (_failures, _words, _places, _likelihood, _calibration, _scatter)
+    sections = (_failures, _words, _links, _ngrams, _places, _likelihood, _calibration, _scatter, _kinds)
     return [block for section in sections for block in section(subject, subject.texts)]
 
 
@@ -154,15 +161,14 @@ def _failures(subject: Subject, texts: Texts) -> list[Block]:
     return [Heading("Failures"), failures(texts, subject.order), Lines([caption])]
 
 
-def _facts(texts: Texts) -> tuple[Mapping[str, WordFacts], bool]:
-    """The facts about each target word that some run has, and whether any has a training count."""
-    every = (run.words.get("target", {}) for runs in texts.runs for run in runs)
-    words = {word: facts for of_run in every for word, facts in of_run.items()}
+def _facts(texts: Texts, side: str) -> tuple[Mapping[str, WordFacts], bool]:
+    """The facts about each word that some run has, and whether any has a training count."""
+    words = {word: facts for runs in texts.runs for run in runs for word, facts in run.words.get(side, {}).items()}
     return words, any(facts.times is not None for facts in words.values())
 
 
 def _words(subject: Subject, texts: Texts) -> list[Block]:
-    words, counted = _facts(texts)
+    words, counted = _facts(texts, "target")
     if not words:
         return []
     score = scorers.f1(texts)
@@ -175,10 +181,54 @@ def _words(subject: Subject, texts: Texts) -> list[Block]:
     return [*blocks, Heading("Word F1 by number of pieces"), pieces, Lines([caption])]
 
 
+def _links(subject: Subject, texts: Texts) -> list[Block]:
+    linked = _links_of(subject, texts)
+    words, counted = _facts(texts, "source")
+    if linked is None or not (counted or _facts(texts, "target")[1]):
+        return []
+    label, links = linked
+    caption = (
+        f"The share in per cent of reference words that the translation has, by the source word that they link "
+        f"to. The links are those of {label} under forced decoding, for all variants: their errors blur the "
+        f"buckets. {_OVER}"
+    )
+    bucket = buckets.linked_count(texts.sources, links, words)
+    table = _table(subject, texts, scorers.recall(texts, "linked words"), bucket)
+    return [Heading("Recall by source word"), table, Lines([caption])]
+
+
+def _links_of(subject: Subject, texts: Texts) -> tuple[str, list[list[Link]]] | None:
+    """The label of the first variant with attention, and its links between sources and references."""
+    for at in subject.order:
+        by_line = {each.line: each.links for each in texts.runs[at][0].forced if each.links}
+        if by_line:
+            pairs = enumerate(zip(texts.sources, texts.references, strict=True), 1)
+            return subject.labels[at], [
+                [(one, other) for one, other in by_line.get(line, ()) if one < len(source) and other < len(target)]
+                for line, (source, target) in pairs
+            ]
+    return None
+
+
+def _ngrams(subject: Subject, texts: Texts) -> list[Block]:
+    rivals = [subject.rival if at == subject.baseline else subject.baseline for at in range(len(subject.labels))]
+    blocks: list[Block] = [Heading("Salient n-grams")]
+    for title, table in ngrams.tables(texts, subject.order, rivals):
+        if table.rows:
+            blocks += [Lines([f"{title}:"]), table._replace(text=True)]
+    caption = (
+        f"Sequences of 1 to {ngrams.LONGEST} words with at least {ngrams.FEWEST} occurrences and the highest ratio "
+        f"of both counts, each count plus 1. Right means in translation and reference of a sentence. Others are "
+        f"compared with the baseline, and the baseline with the highest other variant. First seeds only. A count "
+        f"opens lines. No test was made: among many n-grams, some have a high ratio by chance."
+    )
+    return [*blocks, Lines([caption])] if len(blocks) > 1 else []
+
+
 def _places(subject: Subject, texts: Texts) -> list[Block]:
     caption = f"The share in per cent of reference words that the translation has. {_OVER}"
-    table = _table(subject, texts, scorers.recall(texts), buckets.QUARTER)
-    return [Heading("Recall by place in the sentence"), table, Lines([caption])]
+    tables = [_table(subject, texts, scorers.recall(texts), bucket) for bucket in (buckets.QUARTER, buckets.STEP)]
+    return [Heading("Recall by place in the sentence"), *tables, Lines([caption])]
 
 
 def _all_forced(texts: Texts) -> bool:
@@ -186,7 +236,7 @@ def _all_forced(texts: Texts) -> bool:
 
 
 def _likelihood(subject: Subject, texts: Texts) -> list[Block]:
-    words, counted = _facts(texts)
+    words, counted = _facts(texts, "target")
     if not counted or not _all_forced(texts):
         return []
     caption = f"Mean natural log-probability of a word under forced decoding; 0 is certainty. {_OVER}"
@@ -197,7 +247,8 @@ def _likelihood(subject: Subject, texts: Texts) -> list[Block]:
 def _calibration(subject: Subject, texts: Texts) -> list[Block]:
     if not _all_forced(texts):
         return []
-    table = _table(subject, texts, scorers.correct_pieces(texts), buckets.FIFTH)
+    bucket = buckets.fifths("probability of the most probable piece", _PROBABILITIES, 1)
+    table = _table(subject, texts, scorers.correct_pieces(texts), bucket)
     for row, at in zip(table.rows, subject.order, strict=True):
         forced = [each for run in texts.runs[at] for each in run.forced]
         best = [value for each in forced for value in each.best]
@@ -214,21 +265,38 @@ def _calibration(subject: Subject, texts: Texts) -> list[Block]:
 
 
 def _scatter(subject: Subject, texts: Texts) -> list[Block]:
-    if subject.rival is None:
-        return []
-    first, second = subject.scores[subject.baseline], subject.scores[subject.rival]
-    points = examples.scatter(subject.scores, subject.labels, (subject.baseline, subject.rival))
-    shown = (
-        "" if len(points.lines) == len(first)
-        else f" The picture has {len(points.lines):,} of {len(first):,} sentences."
-    )  # fmt: skip
-    if len(subject.labels) > 2:
-        shown += " Choose other variants above the picture."
-    caption = (
-        f"Mean chrF over seeds. {subject.labels[subject.rival]} is higher in {(second > first).sum():,} sentences and "
-        f"lower in {(second < first).sum():,}. A point leads to its sentence.{shown}"
-    )
-    return [Heading("Scores of single sentences"), points, Lines([caption])]
+    blocks: list[Block] = [Heading("Scores of single sentences")]
+    if subject.rival is not None:
+        first, second = subject.scores[subject.baseline], subject.scores[subject.rival]
+        points = examples.scatter(subject.scores, subject.labels, (subject.baseline, subject.rival))
+        all_points = len(points.lines) == len(first)
+        shown = "" if all_points else f" The picture has {len(points.lines):,} of {len(first):,} sentences."
+        if len(subject.labels) > 2:
+            shown += " Choose other variants above the picture."
+        caption = (
+            f"Mean chrF over seeds. {subject.labels[subject.rival]} is higher in {(second > first).sum():,} sentences "
+            f"and lower in {(second < first).sum():,}. A point leads to its sentence.{shown}"
+        )
+        blocks += [points, Lines([caption])]
+    bucket = buckets.fifths("% of sentences with chrF", buckets.FIFTHS, 100)
+    return [*blocks, _table(subject, texts, scorers.distribution(texts), bucket), Lines([_OVER])]
+
+
+def _kinds(subject: Subject, texts: Texts) -> list[Block]:
+    scored = next(run for runs in texts.runs for run in runs if run.sources is not None)
+    kinds = slices_of(scored.sources or [], scored.source_language, subject.slicing)
+    few = [f"{name} ({len(rows)})" for name, rows in kinds.items() if len(rows) < FEW]
+    rows = {"all": range(len(texts.references)), **{name: rows for name, rows in kinds.items() if len(rows) >= FEW}}
+    metric = subject.split.judge
+    captions = [f"Corpus {TITLES[metric]} of the sentences whose source is of a kind. Kinds may overlap. {_OVER}"]
+    if few:
+        captions.append(f"Kinds with fewer than {FEW} sentences are left out: {', '.join(few)}.")
+    bucket = buckets.row_sets("kind of source", rows)
+    return [
+        Heading("Kinds of sentences"),
+        _table(subject, texts, scorers.corpus(texts.runs, metric), bucket),
+        Lines(captions),
+    ]
 
 
 def sentences(subject: Subject, blocks: Iterable[Block]) -> list[Block]:

@@ -9,23 +9,43 @@ from nmt.compare.results import WordFacts
 from nmt.compare.scorers import WordKey
 from nmt.drawing.length_plot import FEW
 from nmt.evaluation.length_bins import binned, joined
+from nmt.links import Link
 
 #: The least count of each bucket; the first one is of unseen words.
 _COUNTS = (0, 1, 2, 5, 10, 100, 1000)
 COUNTS = ("0 (unseen)", "1", "2-4", "5-9", "10-99", "100-999", "1000 or more")
 PIECES = ("1", "2", "3", "4", "5 or more")
 QUARTERS = ("first quarter", "second", "third", "last quarter")
-FIFTHS = ("0-20 %", "20-40 %", "40-60 %", "60-80 %", "80-100 %")
+#: The first word of each bucket, from 1.
+_STEPS = (1, 2, 3, 4, 6, 11, 21)
+STEPS = ("1st word", "2nd", "3rd", "4-5", "6-10", "11-20", "21 or later")
+FIFTHS = ("0-20", "20-40", "40-60", "60-80", "80-100")
+
+
+def _count_place(facts: WordFacts | None) -> tuple[int, ...]:
+    return () if facts is None or facts.times is None else (bisect_right(_COUNTS, facts.times) - 1,)
 
 
 def training_count(words: Mapping[str, WordFacts], title: str) -> Bucket:
     """The count of a word in the training text; words without a known count are in no bucket."""
+    return Bucket(title, COUNTS, lambda word: _count_place(words.get(word.text)))
 
-    def places(word: WordKey) -> tuple[int, ...]:
-        facts = words.get(word.text)
-        return () if facts is None or facts.times is None else (bisect_right(_COUNTS, facts.times) - 1,)
 
-    return Bucket(title, COUNTS, places)
+def linked_count(
+    sources: Sequence[Sequence[str]], links: Sequence[Sequence[Link]], words: Mapping[str, WordFacts]
+) -> Bucket:
+    """The counts, in the training text, of the source words that a word of a reference links to; a bucket for each.
+
+    Args:
+        sources: the words of each sentence.
+        links: of each sentence, (word of the source, word of the reference), from 0.
+        words: of the sources.
+    """
+    places: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for row, (source, of_row) in enumerate(zip(sources, links, strict=True)):
+        for one, other in of_row:
+            places[row, other] += _count_place(words.get(source[one]))
+    return Bucket("training count of the source word", COUNTS, lambda word: places.get((word.row, word.at), ()))
 
 
 def piece_count(words: Mapping[str, WordFacts]) -> Bucket:
@@ -39,7 +59,12 @@ def piece_count(words: Mapping[str, WordFacts]) -> Bucket:
 
 
 QUARTER = Bucket("place in the reference", QUARTERS, lambda word: (4 * word.at // word.length,))
-FIFTH = Bucket("probability of the most probable piece", FIFTHS, lambda value: (min(int(5 * value), 4),))
+STEP = Bucket("word of the reference", STEPS, lambda word: (bisect_right(_STEPS, word.at + 1) - 1,))
+
+
+def fifths(title: str, names: Sequence[str], most: float) -> Bucket:
+    """Five equal ranges of a number from 0 to `most`."""
+    return Bucket(title, names, lambda value: (min(int(5 * value / most), 4),))
 
 
 def row_sets(title: str, rows: Mapping[str, Sequence[int]]) -> Bucket:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
-from nmt.compare.significance import Contrast, Noise, Runs, corrected, holm
+from nmt.compare.significance import POWER, Noise, Runs, holm
 from nmt.compare.variance import Scorer
 from nmt.config.choices import is_choice, place
 
@@ -17,19 +17,31 @@ _ABSENT = object()
 _WITH_SETTINGS = ("attention/score", "attention/window", "attention/normaliser", "attention/read")
 
 
-class Pair(NamedTuple):
-    """Two variants that differ in one setting: their numbers, and the test of the second, corrected for the family."""
+class OneSetting(NamedTuple):
+    """The test of two variants that differ in one setting.
+
+    Attributes:
+        first: number of a variant.
+        second: number of the other.
+        difference: the second's mean over its seeds less the first's; the rest is as in `Contrast`, corrected for the
+            family.
+    """
 
     first: int
     second: int
-    contrast: Contrast
+    difference: float
+    error: float
+    p: float
+    detectable: float
+    significant: bool
+    real: bool
 
 
 class Family(NamedTuple):
     """All pairs that differ in one setting: its key, and the pairs."""
 
     setting: str
-    pairs: list[Pair]
+    pairs: list[OneSetting]
 
 
 def factor(first: Mapping[str, Any], second: Mapping[str, Any]) -> str | None:
@@ -72,8 +84,14 @@ def families(settings: Sequence[Mapping[str, Any]], runs: Sequence[Runs], scorer
     return [Family(setting, _tests(pairs, noise, alpha)) for setting, pairs in by_setting.items()]
 
 
-def _tests(pairs: Sequence[tuple[int, int]], noise: Noise, alpha: float) -> list[Pair]:
+def _tests(pairs: Sequence[tuple[int, int]], noise: Noise, alpha: float) -> list[OneSetting]:
     """The tests of the pairs of a family."""
     tests = [noise.between(*pair) for pair in pairs]
-    contrasts = corrected(tests, holm([test.p for test in tests]), alpha / len(pairs), alpha)
-    return [Pair(*pair, contrast) for pair, contrast in zip(pairs, contrasts, strict=True)]
+    return [
+        OneSetting(
+            *(*pair, test.difference, test.error.size, p, test.error.detectable(alpha / len(pairs), POWER)),
+            significant=p < alpha,
+            real=p < alpha and test.p_seeds is not None,
+        )
+        for pair, test, p in zip(pairs, tests, holm([test.p for test in tests]), strict=True)
+    ]

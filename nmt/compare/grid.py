@@ -38,6 +38,7 @@ class ItemScore(NamedTuple):
         size: S.
         unit: what a bucket's size counts; "" if sizes say nothing.
         counted: the statistic that has the size of a bucket; None counts the items.
+        of_all: whether `value` also gets the sums over all buckets, [..., 2 S], as a share needs them.
     """
 
     items: Callable[[int, int], Iterable[Item]]
@@ -45,6 +46,7 @@ class ItemScore(NamedTuple):
     size: int
     unit: str = ""
     counted: int | None = None
+    of_all: bool = False
 
 
 class Bucket(NamedTuple):
@@ -111,6 +113,8 @@ def _table(items: Sequence[tuple[Item, int]], score: ItemScore, shape: tuple[int
     if items:
         rows, places = np.array([(item.row, place) for item, place in items]).T
         np.add.at(table, (rows, places), np.array([item.statistics for item, _ in items], float))
+    if score.of_all:
+        table = np.concatenate([table, np.broadcast_to(table.sum(1, keepdims=True), table.shape)], -1)
     return table
 
 

@@ -7,14 +7,13 @@ from nmt.compare.verdict import baseline_label, count_of, judgement, p_text
 from nmt.evaluation.metrics import TITLES
 from nmt.viewer.blocks import Block, Heading, Lines, Table
 
-_FIGURES = ("difference", "error", "p, Holm", "min. detectable", "verdict")
-
 
 def by_design(comparison: Comparison, split: OnSplit) -> list[Block]:
     """The pairs of variants that differ in one setting only, a table for each setting."""
     if len(comparison.variants) < 3 or not split.families:
         return []
     labels = [variant.label for variant in comparison.variants]
+    header = ["from", "to", "difference", "error", "p, Holm", "min. detectable", "verdict"]
     blocks: list[Block] = [
         Heading(f"One setting at a time, {TITLES[split.judge]} on {split.name}"),
         Lines(
@@ -25,8 +24,11 @@ def by_design(comparison: Comparison, split: OnSplit) -> list[Block]:
         ),
     ]
     for family in split.families:
-        rows = [[labels[pair.first], labels[pair.second], *_figures(pair.contrast)] for pair in family.pairs]
-        blocks.append(Table([f"{family.setting}, from", "to", *_FIGURES], rows))
+        rows = []
+        for pair in family.pairs:
+            figures = f"{pair.difference:+.2f}", f"{pair.error:.2f}", p_text(pair.p), f"{pair.detectable:.2f}"
+            rows.append([labels[pair.first], labels[pair.second], *figures, judgement(pair)])
+        blocks.append(Table([f"{family.setting}, {header[0]}", *header[1:]], rows))
     return blocks
 
 
@@ -45,6 +47,11 @@ def method(comparison: Comparison) -> list[Block]:
                 f"p is corrected by Holm for {count_of(len(comparison.variants) - 1, 'variant')}. A difference is "
                 f"significant at p < {comparison.alpha:g}. 'Min. detectable' is the true difference that 4 of 5 such "
                 f"comparisons would find.",
+                f"Two further p-values show where the noise is. They are not corrected and decide nothing. "
+                f"'p, sentences' takes these runs as given: paired approximate randomisation with "
+                f"{comparison.trials:,} trials, each of which swaps the two variants' translations of a sentence, of "
+                f"all seeds at once, with probability one half. 'p, seeds' takes these sentences as given: Student's t "
+                f"over the runs.",
                 "BLEU and chrF are tested in the same way, and TER is not tested. The verdict is that of BLEU, or of "
                 "chrF where most references have fewer than four tokens, which BLEU cannot judge. Each metric on each "
                 "split is a separate family. Differences from the highest score are corrected by Bonferroni for all "
@@ -60,7 +67,8 @@ def method(comparison: Comparison) -> list[Block]:
             if contrast is not None
         ]
         if rows:
-            blocks.append(Table([split.name, "metric", *_FIGURES], rows))
+            tests = ["difference", "error", "p, sentences", "p, seeds", "p, Holm", "min. detectable"]
+            blocks.append(Table([split.name, "metric", *tests, "verdict"], rows))
         blocks.append(Lines([f"{metric.upper()}: {signature}" for metric, signature in split.signatures.items()]))
     blocks += [
         *_differences(comparison),
@@ -76,8 +84,9 @@ def method(comparison: Comparison) -> list[Block]:
 
 
 def _figures(test: Contrast) -> list[str]:
-    figures = f"{test.difference:+.2f}", f"{test.error:.2f}", p_text(test.p), f"{test.detectable:.2f}"
-    return [*figures, judgement(test)]
+    seeds = "-" if test.p_seeds is None else p_text(test.p_seeds)
+    p_values = p_text(test.p_sentences), seeds, p_text(test.p)
+    return [f"{test.difference:+.2f}", f"{test.error:.2f}", *p_values, f"{test.detectable:.2f}", judgement(test)]
 
 
 def _differences(comparison: Comparison) -> list[Block]:

@@ -1,17 +1,22 @@
-"""A comparison -> its pictures: scores with their seeds, weights side by side."""
+"""A comparison -> its pictures: scores with their seeds, learning curves, weights side by side.
+
+A variant has one colour in all of them.
+"""
 
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
-from nmt.compare.variants import Comparison, OnSplit
+from nmt.compare.variants import Comparison, OnSplit, Variant
 from nmt.compare.verdict import NOT_SIGNIFICANT, ONE_SEED, judgement
 from nmt.drawing import fonts
 from nmt.drawing.layout import shorten, wrap
 from nmt.drawing.matrix import matrix
-from nmt.drawing.style import LONGEST_NAME, figure, ruler, style
-from nmt.evaluation.metrics import TITLES
+from nmt.drawing.style import LONGEST_NAME, MARKERS, figure, legend, line, ruler, style
+from nmt.evaluation.metrics import TITLES, Metric
 from nmt.evaluation.references import AttentionMap
 
 #: Colours of judgements, without red and green; with one seed, a judgement is grey.
@@ -52,6 +57,80 @@ def scores(comparison: Comparison, split: OnSplit) -> Figure:
     labels, families = fonts.drawable(shorten(comparison.variants[index].label, LONGEST_NAME) for index in order)
     axes.set_yticks(range(len(order)), labels, fontproperties=fonts.properties(families, 8.5), parse_math=False)
     return picture
+
+
+def curves(comparison: Comparison, *, by_time: bool = True) -> Figure | None:
+    """Validation scores and perplexity against time and updates, means over seeds; None without validations.
+
+    The score is BLEU, or chrF where BLEU could not judge.
+    Without `by_time` against updates alone, where the runs' times cannot be compared.
+    """
+    if not any(run.history for variant in comparison.variants for run in variant.runs):
+        return None
+    against = {"minutes": "minutes of training", "step": "updates"}
+    if not by_time:
+        del against["minutes"]
+    histories = [run.history for variant in comparison.variants for run in variant.runs]
+    score: Metric = "chrf" if any("valid_chrf" in entry for history in histories for entry in history) else "bleu"
+    picture = figure(11 if by_time else 9, 7.6)
+    grid_of_axes = picture.subplots(2, len(against), squeeze=False)
+    panels = [
+        (axes, x, y)
+        for row, y in zip(grid_of_axes, (f"valid_{score}", "valid_perplexity"), strict=True)
+        for axes, x in zip(row, against, strict=True)
+    ]
+    drawn = {}
+    for index, variant in enumerate(comparison.variants):
+        for axes, x, y in panels:
+            grid, mean, low, high = _mean_curve(variant, x, y)
+            few = max(1, len(grid) // 8)
+            (drawn[variant.label],) = axes.plot(
+                grid,
+                mean,
+                linewidth=1.5,
+                marker=MARKERS[index % len(MARKERS)],
+                markersize=4.5,
+                markevery=(index % few, few),  # a line through one point is none
+                **line(index),
+            )
+            if len(comparison.variants) <= 6 and len(variant.runs) > 1:
+                axes.fill_between(grid, low, high, color=line(index)["color"], alpha=0.12, linewidth=0)
+    titles = {
+        f"valid_{score}": f"Validation {TITLES[score]} (greedy search)",
+        "valid_perplexity": "Validation perplexity",
+    }
+    for axes, x, y in panels:
+        if y == "valid_perplexity" and any(
+            np.size(curve.get_xdata()) for curve in axes.lines
+        ):  # else there is no scale
+            axes.set_yscale("log")
+            axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axes.yaxis.set_major_formatter(ScalarFormatter())
+            axes.yaxis.set_minor_formatter(NullFormatter())
+        unit = "perplexity, logarithmic" if y == "valid_perplexity" else TITLES[score]
+        style(axes, titles.pop(y, "The same by update"), against[x], unit)
+    legend(picture, drawn)
+    return picture
+
+
+_Curve = npt.NDArray[np.float64]
+
+
+def _mean_curve(variant: Variant, x: str, y: str) -> tuple[_Curve, _Curve, _Curve, _Curve]:
+    """Places, and mean, least and most of the seeds there, over the stretch that all seeds have; it may be empty."""
+    courses = [
+        np.array([(entry[x], entry[y]) for entry in run.history if x in entry and y in entry]).reshape(-1, 2)
+        for run in variant.runs
+    ]
+    courses = [course for course in courses if len(course)]
+    if not courses:
+        nothing = np.zeros(0)
+        return nothing, nothing, nothing, nothing
+    first, last = max(course[0, 0] for course in courses), min(course[-1, 0] for course in courses)
+    grid = np.unique(np.concatenate([course[:, 0] for course in courses]))
+    grid = grid[(grid >= first) & (grid <= last)]
+    values = np.stack([np.interp(grid, course[:, 0], course[:, 1]) for course in courses])
+    return grid, values.mean(0), values.min(0), values.max(0)
 
 
 def side_by_side(panels: Sequence[tuple[str, AttentionMap]]) -> Figure:

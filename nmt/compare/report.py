@@ -1,5 +1,6 @@
 """A comparison -> its report: a list of blocks for `blocks` to write, and the short text for a terminal."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -7,6 +8,7 @@ from nmt.compare import analyses, plots
 from nmt.compare.grid import grid_table
 from nmt.compare.method import by_design, method
 from nmt.compare.results import OF_HEADS, TESTED
+from nmt.compare.slices import Slicing
 from nmt.compare.variants import Comparison, OnSplit, Spread
 from nmt.compare.verdict import baseline_label, count_of, judgement, p_text, verdict
 from nmt.drawing.layout import plain_table
@@ -18,6 +20,8 @@ from nmt.translation.heads import Heads
 from nmt.viewer.blocks import Block, Heading, Interactive, Lines, Picture, Table
 from nmt.viewer.word_document import sentence_of_words
 
+NO_SLICING = Slicing()
+
 
 def title(comparison: Comparison) -> str:
     """One line: the numbers of variants and runs, and the splits."""
@@ -26,22 +30,27 @@ def title(comparison: Comparison) -> str:
     return f"{count_of(len(comparison.variants), 'variant')}, {count_of(runs, 'run')}, on {splits}"
 
 
-def report(comparison: Comparison, heatmaps: int = 4) -> list[Block]:
+def report(
+    comparison: Comparison, heatmaps: int = 4, slicing: Slicing = NO_SLICING, *, speeds: bool = True
+) -> list[Block]:
     """All blocks of the report: the decision on the first screen, then the analyses, then the method.
 
     Args:
         comparison: the comparison.
         heatmaps: the maximum number of sentences whose attention maps are drawn side by side.
+        slicing: a user's slices of the sentences.
+        speeds: whether the runs' times can be compared, so that learning curves by time and costs are shown.
     """
     first = comparison.splits[0]
-    subject = analyses.subject_of(comparison, first)
+    subject = analyses.subject_of(comparison, first, slicing)
     blocks: list[Block] = [Lines(verdict(comparison), lead=True)]
     blocks += [*_scores(comparison, first), *_lengths(comparison, first), *analyses.length_ratios(subject)]
     blocks += [*_alignments(comparison), *analyses.attention(subject), *analyses.first_sentences(subject)]
-    blocks += [Heading("Pictures of the scores"), *_pictures_of(comparison, first)]
+    blocks += _pictures(comparison, first, speeds=speeds)
     blocks += [*analyses.sentence_examples(subject), *_heatmaps(comparison, first, heatmaps)]
     blocks += analyses.word_sections(subject)
-    blocks += [Heading("What it costs"), _costs(comparison), Lines([_COSTS])]
+    if speeds:
+        blocks += [Heading("What it costs"), _costs(comparison), Lines([_COSTS])]
     blocks += by_design(comparison, first)
     for split in comparison.splits[1:]:
         blocks += [*_scores(comparison, split), *_lengths(comparison, split), *_pictures_of(comparison, split)]
@@ -109,6 +118,16 @@ def _scores(comparison: Comparison, split: OnSplit) -> list[Block]:
     measured = zip(OF_HEADS.values(), captions, strict=True)
     of_heads = [block for name, caption in measured for block in _heads(comparison, split, name, caption)]
     return [Heading(f"Scores on {split.name}"), table, Lines([caption]), *of_heads]
+
+
+def _pictures(comparison: Comparison, split: OnSplit, *, speeds: bool) -> list[Block]:
+    """The scores, also by length, and the course of training as pictures."""
+    blocks: list[Block] = [Heading("Pictures of the scores"), *_pictures_of(comparison, split)]
+    course = plots.curves(comparison, by_time=speeds)
+    if course is not None:
+        blocks += [Heading("Learning curves"), Picture("learning-curves", png(course), "learning curves")]
+        blocks.append(Lines(["Means over seeds, up to the last update that all seeds of a variant have reached."]))
+    return blocks
 
 
 def _pictures_of(comparison: Comparison, split: OnSplit) -> list[Block]:
@@ -283,3 +302,8 @@ def as_text(comparison: Comparison) -> str:
         "\n".join(comparison.notes),
     ]
     return "\n\n".join(part for part in parts if part)
+
+
+def is_report_picture(name: str) -> bool:
+    """Whether a picture of this name may belong to a report."""
+    return re.fullmatch(r"(scores-.*|by-length-.*|weights-.*-[0-9]+|learning-curves)\.png", name) is not None

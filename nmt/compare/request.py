@@ -1,6 +1,7 @@
 """The command: find runs or records, score those without scores, compare them, write the report."""
 
 import contextlib
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,20 +10,20 @@ from typing import Annotated, Literal
 
 from nmt.build.paths import check_paths, is_writable, unprotect
 from nmt.build.requests import GivenText, read
-from nmt.compare import report, variants, verdict
+from nmt.compare import report, table_files, variants, verdict
 from nmt.compare.reader import COUNTS, outline, read_result, wanted_splits, write_counts
 from nmt.compare.results import Result
-from nmt.compare.table_files import TABLES, as_csv, named
-from nmt.compare.variants import Comparison
+from nmt.compare.slices import Slicing
 from nmt.config.composition import compose
 from nmt.config.quotes import pasteable, python, quote
 from nmt.data.dataset import Split, safe_name
+from nmt.data.lines import read_lines
 from nmt.data.streams import keeping_pipes
 from nmt.evaluation.metrics import tokenised_note
 from nmt.runs.records import check_record, record
 from nmt.runs.run import Run, missing_run, runs_in
 from nmt.system.errors import UserError, reading
-from nmt.system.files import replacing_folder, write_bytes, write_json, write_text
+from nmt.system.files import write_bytes, write_json, write_text
 from nmt.system.limits import Limit, NotNegative, Positive
 from nmt.system.terminal import print_message, printable
 from nmt.viewer.blocks import Block, as_html, as_markdown, file_name
@@ -30,8 +31,6 @@ from nmt.viewer.blocks import pictures as pictures_of
 
 #: Whether records have the text, and the sentence pairs with attention maps.
 RECORD_TEXT = {"all": (True, True), "shown": (False, True), "none": (False, False)}
-#: The pictures of a report, and of reports of earlier versions.
-PICTURES = ("scores-*.png", "by-length-*.png", "weights-*.png", "learning-curves.png")
 Level = Annotated[float, Limit(lambda value: 0 < value < 1, "greater than 0 and less than 1, such as 0.05")]
 
 
@@ -47,8 +46,12 @@ class Comparing:
     record_text: Literal["all", "shown", "none"]
     text: GivenText
     alpha: Level
+    trials: Positive
     sentences: NotNegative
     pictures: NotNegative
+    speeds: bool
+    slice_regex: str | None
+    slice_labels: Path | None
     evaluate: bool
     batch_sentences: Positive
     device: str
@@ -65,6 +68,19 @@ class Comparing:
         inside = len(self.places) == 1 and not Run(self.places[0]).exists()
         return self.output or (self.places[0] / "comparison" if inside else Path("comparison"))
 
+    def slicing(self) -> Slicing:
+        """The user's slices.
+
+        Raises:
+            UserError: the regular expression is invalid, or the file of labels cannot be read.
+        """
+        try:
+            re.compile(self.slice_regex or "")
+        except re.error as error:
+            raise UserError(f"slice_regex={self.slice_regex}: not a valid regular expression: {error}.") from error
+        labels = None if self.slice_labels is None else read_lines(self.slice_labels)
+        return Slicing(self.slice_regex, labels)
+
     def record_of(self, result: Result) -> Run:
         """The folder for the record of a run."""
         assert self.records is not None
@@ -80,7 +96,9 @@ def compare(request: Comparing) -> int:
     """
     runs, problems = _find(request.places)
     folder = request.folder
-    check_paths(request.text.files, {"output": folder, "records": request.records}, folders=["output", "records"])
+    inputs = {**request.text.files, "slice_labels": request.slice_labels}
+    check_paths(inputs, {"output": folder, "records": request.records}, folders=["output", "records"])
+    slicing = request.slicing()
     given = request.text.read() or request.text.split
     if request.baseline is not None and request.evaluate:
         _check_baseline(request.baseline, runs, given)
@@ -105,15 +123,17 @@ def compare(request: Comparing) -> int:
         baseline=request.baseline,
         named=request.labels == "names",
         alpha=float(request.alpha),
+        trials=request.trials,
         sentences=request.sentences,
     )
     notes = [*comparison.notes, *_reference_notes(comparison)]
     comparison = comparison._replace(apart=[*comparison.apart, *problems.items()], notes=notes)
+    _check_labels(request, slicing, comparison)
     if request.records is not None:
         for result in results:
             _write_record(request, runs[result.name], result)
         print_message(f"Records: {request.records}")
-    _write_report(comparison, folder, report.report(comparison, request.pictures))
+    _write_report(comparison, folder, report.report(comparison, request.pictures, slicing, speeds=request.speeds))
     print(printable(report.as_text(comparison)))
     print(printable(f"\nThe whole report: {folder / 'report.html'} (also report.md, report.json, tables/)"))
     return 0
@@ -128,7 +148,7 @@ def _write_record(request: Comparing, run: Run, result: Result) -> None:
             write_counts(copy.evaluation / split / COUNTS, scored)
 
 
-def _reference_notes(comparison: Comparison) -> list[str]:
+def _reference_notes(comparison: variants.Comparison) -> list[str]:
     """Notes on the references of each split."""
     notes: list[str] = []
     for split in comparison.splits:
@@ -142,18 +162,41 @@ def _reference_notes(comparison: Comparison) -> list[str]:
     return notes
 
 
-def _write_report(comparison: Comparison, folder: Path, blocks: Sequence[Block]) -> None:
-    """Write the report in all its forms; pictures and tables that only an earlier report had go."""
+def _check_labels(request: Comparing, slicing: Slicing, comparison: variants.Comparison) -> None:
+    """UserError if there is not one label for each line of the split that is analysed."""
+    split = comparison.splits[0].name
+    lines = len(comparison.variants[0].runs[0].splits[split].hypotheses)
+    if slicing.labels is not None and len(slicing.labels) != lines:
+        raise UserError(
+            f"slice_labels={request.slice_labels}: {len(slicing.labels):,} lines, but {split} has {lines:,}. Give one "
+            f"label for each line of {split}; an empty line is no label."
+        )
+
+
+def _write_report(comparison: variants.Comparison, folder: Path, blocks: Sequence[Block]) -> None:
+    """Write the report in all its forms, and remove the pictures and tables that only an earlier report had."""
     title = report.title(comparison)
-    with replacing_folder(folder / "pictures", PICTURES) as new:
-        for picture in pictures_of(blocks):
-            write_bytes(new / file_name(picture.name), picture.data)
-    with replacing_folder(folder / "tables", [TABLES]) as new:
-        for name, table in named(blocks).items():
-            write_text(new / name, as_csv(table))
+    drawn = {file_name(picture.name): picture.data for picture in pictures_of(blocks)}
+    for name, data in drawn.items():
+        write_bytes(folder / "pictures" / name, data)
     write_text(folder / "report.md", as_markdown(blocks, title))
     write_text(folder / "report.html", as_html(blocks, title))
     write_json(folder / "report.json", verdict.as_json(comparison))
+    named = table_files.named(blocks)
+    for name, table in named.items():
+        for end, form in table_files.FORMS.items():
+            write_text(folder / "tables" / f"{name}{end}", form(table))
+    earlier = [
+        path
+        for path in (folder / "pictures").glob("*.png")
+        if path.name not in drawn and report.is_report_picture(path.name)
+    ]
+    for name in {path.stem for path in (folder / "tables").glob("*.tex")} - named.keys():
+        paths = [folder / "tables" / f"{name}{end}" for end in table_files.FORMS]
+        earlier += paths if all(path.exists() for path in paths) else []
+    for path in earlier:
+        with contextlib.suppress(OSError):
+            path.unlink()
 
 
 def _find(places: Sequence[Path]) -> tuple[dict[str, Run], dict[str, str]]:

@@ -102,6 +102,15 @@ def corpus(runs: Sequence[Sequence[RunOnSplit]], metric: Metric, *, length_ratio
     return ItemScore(items, share_of if length_ratio else SCORERS[metric], size, "sentences")
 
 
+def distribution(texts: Texts) -> ItemScore:
+    """The share of the sentences in a bucket of chrF; the key is chrF."""
+
+    def items(variant: int, run: int) -> Iterator[Item]:
+        return (Item(row, score, (1.0,)) for row, score in enumerate(_chrf(texts, variant, run)))
+
+    return ItemScore(items, share_of, 1, of_all=True)
+
+
 def measures(texts: Texts, names: Mapping[str, str], *, correlated: bool = False) -> tuple[ItemScore, Bucket]:
     """The means of measures of sentences, or their correlation with chrF, with a bucket for each measure.
 
@@ -142,7 +151,7 @@ def matched(reference: Sequence[str], hypothesis: Sequence[str]) -> list[bool]:
     return right
 
 
-def recall(texts: Texts) -> ItemScore:
+def recall(texts: Texts, unit: str = _WORDS) -> ItemScore:
     """The share of the words of references that the translations have."""
 
     def items(variant: int, run: int) -> Iterator[Item]:
@@ -150,7 +159,7 @@ def recall(texts: Texts) -> ItemScore:
             for word, right in zip(texts.words(row), matched(texts.references[row], hypothesis), strict=True):
                 yield Item(row, word, (float(right), 1.0))
 
-    return ItemScore(items, share_of, 2, _WORDS)
+    return ItemScore(items, share_of, 2, unit)
 
 
 def f1(texts: Texts) -> ItemScore:

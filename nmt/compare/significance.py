@@ -1,7 +1,11 @@
 """Two variants, several seeds, one test set -> is the difference more than noise?
 
-Other sentences and other seeds would have given another difference. One test has both errors: Student's t of the
-difference, with the standard error of `variance`, corrected by Holm (1979) for the number of variants. Where no variant
+Two kinds of noise can make a difference: other sentences and other seeds would have given another one. One test has
+both errors: Student's t of the difference, with the standard error of `variance`, corrected by Holm (1979) for the
+number of variants. Two more p-values describe where the noise is: approximate randomisation over sentences (Noreen
+1989; Riezler and Maxwell 2005, as sacreBLEU has it), which takes the runs as they are, and Student's t over runs, which
+takes the sentences as they are. Neither tests whether other seeds and other sentences would say the same, nor does the
+larger of both: where nothing differs, it rejects up to 10 % at a level of 5 % (docs/statistics.md). Where no variant
 has two seeds, the error is that of sentences alone, and no difference is called real.
 """
 
@@ -22,6 +26,7 @@ from nmt.compare.variance import (
     pseudo_values,
 )
 
+_CELLS = 20_000_000  # of the largest matrix of swaps, 4 bytes each
 POWER = 0.8
 
 
@@ -65,6 +70,55 @@ def chrf_of(statistics: Statistics) -> npt.NDArray[np.float64]:
     return scores
 
 
+class Randomisation(NamedTuple):
+    """The result of a randomisation.
+
+    Attributes:
+        difference: the second variant's mean score over seeds less the first's.
+        p: the share of random swaps that make as large a difference, two-sided, with the 1 added to both
+            counts that keeps it above zero (Davison and Hinkley 1997, section 4.3).
+    """
+
+    difference: float
+    p: float
+
+
+def randomise(
+    first: Statistics, second: Statistics, scorer: Scorer, *, trials: int = 10_000, seed: int = 12345
+) -> Randomisation:
+    """Paired approximate randomisation over sentences.
+
+    If the variants were alike, it would be chance which of the two a sentence favours: each trial swaps the two
+    variants' translations of each sentence, in all seeds at once, with probability one half, and takes the difference
+    anew. Clark et al. 2011 (section 4.2, MultEval) draw a swap for each seed, which counts the interaction of variant
+    and sentence once for each seed.
+
+    Args:
+        first: [K, N, S] sufficient statistics of the first variant: seeds, sentences, statistics of the metric.
+        second: [K, N, S] of the second, seed by seed and sentence by sentence.
+        scorer: [..., S] summed statistics -> [...] scores (`bleu_of`, `chrf_of`).
+        trials: random swaps.
+        seed: of the swaps.
+    """
+    generator = np.random.default_rng(seed)
+    total, gain = first.sum(1), second - first
+    observed = float((scorer(second.sum(1)) - scorer(total)).mean())
+    parts = []
+    size = max(1, min(trials, _CELLS // first.shape[1]))
+    for start in range(0, trials, size):
+        count = min(size, trials - start)
+        swaps = generator.integers(2, size=(count, first.shape[1]), dtype=np.int8).astype(np.float32)
+        differences = np.zeros(count)
+        for run in range(len(first)):
+            # Counts of n-grams are whole numbers far below 2^24: exact in float32.
+            moved = (swaps @ gain[run].astype(np.float32)).astype(np.float64)
+            differences += scorer(second[run].sum(0) - moved) - scorer(total[run] + moved)
+        parts.append(differences / len(first))
+    differences = np.concatenate(parts)
+    extreme = int((np.abs(differences) >= abs(observed) - 1e-9).sum())
+    return Randomisation(observed, (extreme + 1) / (trials + 1))
+
+
 def holm(p_values: Sequence[float]) -> list[float]:
     """Holm's step-down adjustment: the family-wise error of calling those below alpha real is at most alpha."""
     adjusted = [1.0] * len(p_values)
@@ -87,12 +141,26 @@ class Runs(NamedTuple):
     seeds: list[int]
 
 
+def paired(first: Runs, second: Runs) -> tuple[Statistics, Statistics]:
+    """The runs of the seeds that both variants have, in one order; the first runs of both if they share none."""
+    shared = [seed for seed in first.seeds if seed in second.seeds]
+    if not shared:
+        pairs = min(len(first.seeds), len(second.seeds))
+        return first.counts[:pairs], second.counts[:pairs]
+    return (
+        first.counts[[first.seeds.index(seed) for seed in shared]],
+        second.counts[[second.seeds.index(seed) for seed in shared]],
+    )
+
+
 class Contrast(NamedTuple):
     """The test of a variant against the baseline.
 
     Attributes:
         difference: the variant's mean over its seeds less the baseline's.
         error: its standard error, over sentences and seeds.
+        p_sentences: of the randomisation over sentences, with the seeds that both have. A description, as is p_seeds.
+        p_seeds: of the t over runs; None if no variant has two seeds.
         p: of the t with both errors, corrected for the number of tests.
         detectable: the smallest true difference that would have been found with probability 0.8.
         significant: whether p is below the level.
@@ -101,6 +169,8 @@ class Contrast(NamedTuple):
 
     difference: float
     error: float
+    p_sentences: float
+    p_seeds: float | None
     p: float
     detectable: float
     significant: bool
@@ -108,63 +178,59 @@ class Contrast(NamedTuple):
 
 
 class DifferenceTest(NamedTuple):
-    """The difference between two variants, the second less the first.
+    """The difference between two variants, the second less the first, with its standard error and two p-values.
 
     Attributes:
         difference: of the means over seeds.
         error: its standard error, over sentences and seeds.
         p: of the t with both errors, not corrected.
-        knows_seeds: whether some variant has two seeds.
+        p_seeds: of the t over runs; None if no variant has two seeds.
     """
 
     difference: float
     error: Error
     p: float
-    knows_seeds: bool
+    p_seeds: float | None
 
 
 class Noise:
     """The noise of several variants on one test set: of their sentences and of their seeds."""
 
-    def __init__(self, variants: Sequence[Runs], scorer: Scorer) -> None:
-        """Take the scores of the runs of variants with as many sentences; the numbers of seeds may differ."""
+    def __init__(self, variants: Sequence[Runs], scorer: Scorer, groups: Sequence[Sequence[float]] = ()) -> None:
+        """Take the scores of all runs.
+
+        Args:
+            variants: their runs, with as many sentences; the numbers of seeds may differ.
+            scorer: of the metric.
+            groups: the scores of further variants' runs, which also tell how much runs of a variant deviate.
+        """
         self._variants = variants
         self._scores = [scorer(runs.counts.sum(1)).tolist() for runs in variants]
+        self._groups = [*self._scores, *groups]
         self._values = [pseudo_values(runs.counts, scorer) for runs in variants]
         self._shared = interaction(self._values)
 
     def between(self, first: int, second: int) -> DifferenceTest:
         """The test of one variant against another."""
         difference = float(np.mean(self._scores[second]) - np.mean(self._scores[first]))
-        over_runs = by_runs(self._scores[first], self._scores[second], self._scores)
+        over_runs = by_runs(self._scores[first], self._scores[second], self._groups)
         over_sentences = by_sentences(self._values[first], self._values[second])
         sizes = len(self._variants[first].seeds), len(self._variants[second].seeds)
         lines = self._variants[first].counts.shape[1]
         error = error_of(over_sentences, over_runs, self._shared, sizes, lines)
-        return DifferenceTest(difference, error, error.p(difference), over_runs.freedom > 0)
-
-
-def corrected(tests: Sequence[DifferenceTest], p_values: Sequence[float], level: float, alpha: float) -> list[Contrast]:
-    """The contrasts of tests.
-
-    Args:
-        tests: without correction.
-        p_values: of the same tests, corrected.
-        level: of a single test, for the detectable difference.
-        alpha: the level of all.
-    """
-    return [
-        Contrast(
-            *(test.difference, test.error.size, p, test.error.detectable(level, POWER)),
-            significant=p < alpha,
-            real=p < alpha and test.knows_seeds,
-        )
-        for test, p in zip(tests, p_values, strict=True)
-    ]
+        by_seeds = Error.of(over_runs).p(difference) if over_runs.freedom else None
+        return DifferenceTest(difference, error, error.p(difference), by_seeds)
 
 
 def contrast_with(
-    baseline: Runs, others: Sequence[Runs], scorer: Scorer, *, alpha: float = 0.05, picked: bool = False
+    baseline: Runs,
+    others: Sequence[Runs],
+    scorer: Scorer,
+    *,
+    groups: Sequence[Sequence[float]] = (),
+    trials: int = 10_000,
+    alpha: float = 0.05,
+    picked: bool = False,
 ) -> list[Contrast]:
     """Test every other variant against the baseline, corrected by Holm for their number.
 
@@ -175,15 +241,26 @@ def contrast_with(
         baseline: its runs.
         others: the runs of each other variant, with as many sentences; the numbers of seeds may differ.
         scorer: of the metric.
+        groups: the scores of further variants' runs, which also tell how much runs of a variant deviate.
+        trials: random swaps for `p_sentences`.
         alpha: the level.
         picked: whether the baseline was picked by its score.
     """
     pairs = len(others) * (len(others) + 1) // 2
     level = alpha / max(pairs if picked else len(others), 1)
-    noise = Noise([baseline, *others], scorer)
+    noise = Noise([baseline, *others], scorer, groups)
     rows = [noise.between(0, at) for at in range(1, len(others) + 1)]
+    swapped = [randomise(*paired(baseline, runs), scorer, trials=trials).p for runs in others]
     adjusted = [min(1.0, pairs * row.p) for row in rows] if picked else holm([row.p for row in rows])
-    return corrected(rows, adjusted, level, alpha)
+    return [
+        Contrast(
+            *(row.difference, row.error.size, p_sentences, row.p_seeds, p),
+            detectable=row.error.detectable(level, POWER),
+            significant=p < alpha,
+            real=p < alpha and row.p_seeds is not None,
+        )
+        for row, p_sentences, p in zip(rows, swapped, adjusted, strict=True)
+    ]
 
 
 def p_by_seeds(first: Sequence[float], second: Sequence[float], groups: Sequence[Sequence[float]]) -> float | None:

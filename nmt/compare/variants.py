@@ -133,6 +133,7 @@ class Comparison(NamedTuple):
         apart: runs that were left out, each with the reason.
         notes: for the reader.
         alpha: level of the tests.
+        trials: random swaps of a test.
     """
 
     variants: list[Variant]
@@ -144,6 +145,7 @@ class Comparison(NamedTuple):
     apart: list[tuple[str, str]]
     notes: list[str]
     alpha: float
+    trials: int
 
 
 def compare(
@@ -152,6 +154,7 @@ def compare(
     baseline: str | None = None,
     named: bool = False,
     alpha: float = 0.05,
+    trials: int = 10_000,
     sentences: int = 5,
 ) -> Comparison:
     """Compare runs.
@@ -161,6 +164,7 @@ def compare(
         baseline: label of a variant, or name of a run with or without its seed; None takes the first variant.
         named: whether variants are labelled with their runs' names, without the seed, not with their settings.
         alpha: level of the tests.
+        trials: random swaps of a test.
         sentences: maximum number of sentences on which the variants differ most.
 
     Raises:
@@ -182,12 +186,17 @@ def compare(
     every = [result for variant in variants for result in variant.runs]
     shared, notes = common(every)
     if len({tuple(run.seed for run in variant.runs) for variant in variants}) > 1:
-        notes.append("The variants have different seeds: means, differences and tests take all of them.")
+        notes.append(
+            "The variants have different seeds: means, differences and the test over seeds take all of them, the test "
+            "over sentences those that both variants have (where they share none, the first of both)."
+        )
     notes += _machines(every, shared)
-    splits = [_on_split(name, variants, first, alpha, sentences) for name in shared]
+    splits = [_on_split(name, variants, first, alpha, trials, sentences) for name in shared]
     if not splits:
         raise UserError("No split is scored for all runs. Score each of them: python -m nmt.evaluate run=RUN")
-    return Comparison(variants, first, baseline is not None, splits, _golds(variants), differing, apart, notes, alpha)
+    return Comparison(
+        variants, first, baseline is not None, splits, _golds(variants), differing, apart, notes, alpha, trials
+    )
 
 
 def check_baseline(name: str, results: Sequence[Result]) -> None:
@@ -318,7 +327,9 @@ def _with_attention(aligned: Alignment) -> dict[str, float]:
     return {**aligned.rates, **selected}
 
 
-def _on_split(name: str, variants: Sequence[Variant], baseline: int, alpha: float, sentences: int) -> OnSplit:
+def _on_split(
+    name: str, variants: Sequence[Variant], baseline: int, alpha: float, trials: int, sentences: int
+) -> OnSplit:
     scored = [[run.splits[name] for run in variant.runs] for variant in variants]
     first = scored[0][0]
     figures = [_spreads([_figures(run) for run in of_variant]) for of_variant in scored]
@@ -333,7 +344,7 @@ def _on_split(name: str, variants: Sequence[Variant], baseline: int, alpha: floa
     def contrasts(metric: Metric, against: int, *, picked: bool = False) -> list[Contrast | None]:
         others = [of_variant for at, of_variant in enumerate(runs[metric]) if at != against]
         scorer = SCORERS[metric]
-        tests = contrast_with(runs[metric][against], others, scorer, alpha=alpha, picked=picked)
+        tests = contrast_with(runs[metric][against], others, scorer, trials=trials, alpha=alpha, picked=picked)
         return [*tests[:against], None, *tests[against:]]
 
     judge = first.judged_by

@@ -8,6 +8,7 @@ from typing import Any
 from nmt.alignment.baselines import DIAGONAL
 from nmt.compare import significance
 from nmt.compare.comparable import some
+from nmt.compare.families import OneSetting
 from nmt.compare.results import ATTENTION
 from nmt.compare.significance import POWER, Contrast
 from nmt.compare.variants import Comparison, OnGold, OnSplit, Spread
@@ -225,7 +226,7 @@ NOT_SIGNIFICANT = "n.s."
 ONE_SEED = " on these sentences, one seed"
 
 
-def judgement(contrast: Contrast | None) -> str:
+def judgement(contrast: Contrast | OneSetting | None) -> str:
     """A test in a few words.
 
     Returns:
@@ -245,6 +246,7 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
         "verdict": verdict(comparison),
         "baseline": labels[comparison.baseline],
         "alpha": comparison.alpha,
+        "trials": comparison.trials,
         "variants": [
             {
                 "label": variant.label,
@@ -285,8 +287,7 @@ def _split_as_json(comparison: Comparison, split: OnSplit, labels: Sequence[str]
         ],
         "families": {
             family.setting: [
-                {"first": labels[pair.first], "second": labels[pair.second], **pair.contrast._asdict()}
-                for pair in family.pairs
+                {**pair._asdict(), "first": labels[pair.first], "second": labels[pair.second]} for pair in family.pairs
             ]
             for family in split.families
         },

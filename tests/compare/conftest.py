@@ -12,7 +12,7 @@ from tests.small import QUICK, call, words
 @pytest.fixture(scope="module")
 def found() -> Comparison:
     runs = [*runs_of(OLD, 0.8), *runs_of(NEW, 0.81), *runs_of(PLAIN, 0.5, weights=False)]
-    return compare(runs)
+    return compare(runs, trials=400)
 
 
 @pytest.fixture(scope="session")

@@ -6,8 +6,9 @@ import pytest
 
 from nmt.compare import report
 from nmt.compare.results import ForcedReference, Result, WordFacts
+from nmt.compare.slices import Slicing
 from nmt.compare.variants import Comparison, compare
-from nmt.viewer.blocks import Block, Heading, Interactive, Picture, Scatter, Sentences, Table, as_html
+from nmt.viewer.blocks import Block, Heading, Interactive, Lines, Picture, Scatter, Sentences, Table, as_html
 from tests.compare.runs import NEW, OLD, PLAIN, runs_of, texts
 
 
@@ -35,7 +36,7 @@ def known(result: Result) -> Result:
 @pytest.fixture(scope="module")
 def whole() -> Comparison:
     runs = [*runs_of(OLD, 0.8), *runs_of(NEW, 0.7), *runs_of(PLAIN, 0.5, weights=False)]
-    return compare([known(run) for run in runs])
+    return compare([known(run) for run in runs], trials=50)
 
 
 def headings(blocks: list[Block]) -> list[str]:
@@ -44,23 +45,27 @@ def headings(blocks: list[Block]) -> list[str]:
 
 def test_the_sections_stand_in_their_order(whole: Comparison) -> None:
     blocks = report.report(whole, 1)
-    assert headings(blocks)[:14] == [
+    assert headings(blocks)[:18] == [
         "Scores on test",
         "Length of the translations",
         "Attention of the translations",
         "Sentences on which the variants differ most",
         "Pictures of the scores",
+        "Learning curves",
         "Gains, losses and random sentences",
         "Attention maps",
         "Failures",
         "Word F1 by training frequency",
         "Word F1 by number of pieces",
+        "Recall by source word",
+        "Salient n-grams",
         "Recall by place in the sentence",
         "Likelihood of the references by training frequency",
         "Calibration",
         "Scores of single sentences",
+        "Kinds of sentences",
     ]
-    assert headings(blocks)[14] == "What it costs"
+    assert headings(blocks)[18] == "What it costs"
     assert headings(blocks)[-1] == "Sentences"
     # The first screen has no picture, and three sentences with four rows each.
     first = blocks[: blocks.index(Heading("Pictures of the scores"))]
@@ -74,14 +79,14 @@ def test_measures_of_the_attention_and_places_in_the_sentence_have_their_columns
     means = tables["mean of a sentence"]
     assert means.header[-2:] == ["monotonicity, %", "weight on the end, %"]
     assert means.rows[0][-2:] == ["75.00 (75.00 to 75.00)", "2.50 (2.50 to 2.50)"]
-    assert "place in the reference" in tables
+    assert {"place in the reference", "word of the reference"} <= tables.keys()
 
 
 def test_an_earlier_evaluation_leaves_out_what_it_did_not_measure(found: Comparison) -> None:
     there = headings(report.report(found, 0))
-    for text in ("Word F1", "Likelihood", "Calibration", "Attention of the translations"):
+    for text in ("Word F1", "Recall by source word", "Likelihood", "Calibration", "Attention of the translations"):
         assert not any(heading.startswith(text) for heading in there)
-    assert {"Failures", "Recall by place in the sentence"} <= set(there)
+    assert {"Failures", "Salient n-grams", "Recall by place in the sentence", "Kinds of sentences"} <= set(there)
 
 
 def test_every_link_leads_to_a_sentence_with_all_translations(whole: Comparison) -> None:
@@ -103,7 +108,7 @@ def test_every_link_leads_to_a_sentence_with_all_translations(whole: Comparison)
 @pytest.mark.long
 def test_sixteen_variants_make_a_page_of_a_sensible_size() -> None:
     runs = [known(run) for number in range(16) for run in runs_of({**OLD, "decoder.size": number}, 0.5, seeds=1)]
-    comparison = compare(runs)
+    comparison = compare(runs, trials=20)
     blocks = report.report(comparison, 0)
     page = as_html(blocks, "t")
     assert len(page) < 2_000_000
@@ -115,8 +120,22 @@ def test_sixteen_variants_make_a_page_of_a_sensible_size() -> None:
     )
 
 
+def test_slices_of_a_user(whole: Comparison) -> None:
+    sources, _ = texts()
+    slicing = Slicing("<b>|a", ["<script>alert(1)</script>"] * 40 + [""] * (len(sources) - 40))
+    blocks = report.report(whole, 0, slicing)
+    place = blocks.index(Heading("Kinds of sentences"))
+    table, caption = blocks[place + 1], blocks[place + 2]
+    assert isinstance(table, Table)
+    assert table.header == ["kind of source", "all", "regex <b>|a", "label <script>alert(1)</script>"]
+    assert table.rows[-1] == ["sentences", "60", str(sum("a" in line for line in sources)), "40"]
+    assert isinstance(caption, Lines)
+    assert "numbers (0)" in caption.lines[1]
+    assert "<script>alert" not in as_html(blocks, "t")
+
+
 def test_one_variant_has_no_rival(whole: Comparison) -> None:
-    alone = compare(whole.variants[0].runs)
+    alone = compare(whole.variants[0].runs, trials=20)
     blocks = report.report(alone, 0)
     assert not any(isinstance(block, Scatter) for block in blocks)
     assert "Gains, losses and random sentences" not in headings(blocks)

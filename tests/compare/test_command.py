@@ -60,7 +60,7 @@ def test_the_report_tells_the_learnt_from_the_unlearnt(swept: Path) -> None:
         assert found["variants"][0]["training"][key]["mean"] > 0
     page = (swept / "comparison" / "report.html").read_text(encoding="utf-8")
     # The viewer stands for the pictures of weights.
-    assert page.count("<img") == len(list((swept / "comparison" / "pictures").iterdir())) - 1 == 1
+    assert page.count("<img") == len(list((swept / "comparison" / "pictures").iterdir())) - 1 == 2
     assert page.count('class="nmt-viewer"') == 1
     assert "Use bahdanau" in page
     assert (swept / "comparison" / "report.md").read_text(encoding="utf-8").startswith("# 2 variants, 4 runs")
@@ -182,11 +182,18 @@ def test_files_of_ones_own_are_compared(swept: Path, here: Path, capfd: Capture)
         (["runs={swept}", "split=test", "source=a", "reference=b"], ["split= and source= cannot be combined"]),
         (["runs={swept}", "output={swept}/bahdanau-1/config.yaml"], ["is a file"]),
         (["runs={swept}", "split=valid", "evaluate=false"], ["No run can be compared"]),
-        (["runs={swept}", "sentences=many"], ["sentences=many: must be a whole number"]),
+        (["runs={swept}", "trials=many"], ["trials=many: must be a whole number"]),
+        (["runs={swept}", "trials=0"], ["trials=0: must be at least 1"]),
         (["runs={swept}", "record_text=some"], ["record_text=some: must be all, shown or none"]),
         (["runs={swept}", "records={here}", "baseline=luong"], ["baseline=luong is not one of the variants"]),
         (["runs={swept}", "alpha=5"], ["alpha=5: must be greater than 0 and less than 1", "such as 0.05"]),
         (["runs={swept}", "records={swept}"], ["records= would overwrite the run"]),
+        (["runs={swept}", "slice_regex=(ein"], ["slice_regex=(ein: not a valid regular expression: missing )"]),
+        (["runs={swept}", "slice_labels=none.txt"], ["none.txt"]),
+        (
+            ["runs={swept}", "slice_labels={swept}/bahdanau-1/run.json"],
+            ["run.json: ", "lines, but test has 20. Give one label for each line of test"],
+        ),
         (["rums={swept}"], ["no setting 'rums'", "'runs'"]),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
@@ -229,21 +236,36 @@ def test_what_a_run_is_leaves_out_where_it_lies(swept: Path) -> None:
     assert not any(key.startswith("attention.") for key in none), "it takes no part"
 
 
-def test_pictures_and_tables_of_an_earlier_report_go_and_others_stay(swept: Path, here: Path) -> None:
-    out = here / "out"
-    for name in ("tables/old.1.csv", "tables/mine.csv", "pictures/weights-test-9.png", "pictures/holiday.png"):
-        write_lines(out / name, ["x"])
-    assert call("compare", f"runs={swept}", f"output={out}", *QUICK) == 0
-    pictures, tables = ({path.name for path in (out / name).iterdir()} for name in ("pictures", "tables"))
-    assert "holiday.png" in pictures
-    assert "weights-test-9.png" not in pictures
-    assert "mine.csv" in tables
-    assert "old.1.csv" not in tables
-    names = {name.partition(".")[0] for name in tables}
+def test_pictures_of_an_earlier_report_go_and_others_stay(swept: Path, here: Path) -> None:
+    line = [f"runs={swept}", f"output={here / 'out'}", *QUICK]
+    (here / "out" / "pictures").mkdir(parents=True)
+    for name in ("weights-test-9.png", "holiday.png"):
+        (here / "out" / "pictures" / name).write_bytes(b"")
+    assert call("compare", *line) == 0
+    left = {path.name for path in (here / "out" / "pictures").iterdir()}
+    assert "holiday.png" in left
+    assert "weights-test-9.png" not in left
+
+
+def test_tables_are_files_and_those_of_an_earlier_report_go(swept: Path, here: Path) -> None:
+    folder = here / "out" / "tables"
+    for name in ("old.csv", "old.json", "old.tex", "mine.csv"):
+        write_lines(folder / name, ["x"])
+    labels = write_lines(here / "kinds", ["<b>"] * 20)
+    line = [f"runs={swept}", f"output={here / 'out'}", "slice_regex=ein.*", f"slice_labels={labels}", *QUICK]
+    assert call("compare", *line) == 0
+    left = {path.name for path in folder.iterdir()}
+    assert "mine.csv" in left
+    assert not {"old.csv", "old.json", "old.tex"} & left
+    names = {name.partition(".")[0] for name in left - {"mine.csv"}}
     assert {"scores-on-test", "failures", "word-f1-by-training-frequency", "what-it-costs", "calibration"} <= names
-    costs = (out / "tables" / "what-it-costs.1.csv").read_text(encoding="utf-8").splitlines()
+    assert {f"{name}.{end}" for name in names for end in ("csv", "json", "tex")} == left - {"mine.csv"}
+    costs = (folder / "what-it-costs.csv").read_text(encoding="utf-8").splitlines()
     assert costs[0].startswith("variant,parameters,")
     assert len(costs) == 3
+    page = (here / "out" / "report.html").read_text(encoding="utf-8")
+    assert "label &lt;b&gt; (20)" in page
+    assert "Word F1 by training frequency" in page
 
 
 @pytest.mark.parametrize("name", ["sentences.json", "references.json", "words.json"])

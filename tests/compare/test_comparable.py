@@ -11,12 +11,12 @@ from tests.compare.runs import NEW, OLD, PLAIN, result, runs_of
 def test_a_baseline_that_was_set_apart_is_told_so_with_the_reason() -> None:
     runs = [*runs_of(OLD, 0.7, 2), *runs_of(NEW, 0.8, 1, origin={"training text": "y"})]
     with pytest.raises(UserError) as caught:
-        compare(runs, baseline="luong")
+        compare(runs, baseline="luong", trials=20)
     for part in ("luong-9-general-1 was left out", "another training text", "They are: bahdanau"):
         assert part in str(caught.value)
     twice = result("twice", 2, OLD, 0.7)
     with pytest.raises(UserError, match="twice was left out, the same settings and seed as bahdanau-8-additive-2"):
-        compare([*runs[:2], twice], baseline="twice")
+        compare([*runs[:2], twice], baseline="twice", trials=20)
 
 
 def test_runs_that_cannot_be_compared_are_set_apart() -> None:
@@ -30,7 +30,7 @@ def test_runs_that_cannot_be_compared_are_set_apart() -> None:
         result("other-split", 5, NEW, 0.8, split="valid", origin=base),
         result("twice", 2, OLD, 0.7, origin=base, made=text),
     ]
-    found = compare([odd[0], *runs, *odd[1:]])
+    found = compare([odd[0], *runs, *odd[1:]], trials=20)
     assert [[run.name for run in variant.runs] for variant in found.variants] == [[run.name for run in runs]]
     reasons = dict(found.apart)
     for name, word in (
@@ -43,7 +43,7 @@ def test_runs_that_cannot_be_compared_are_set_apart() -> None:
     ):
         assert word in reasons[name], name
     # The baseline decides which runs are the odd ones.
-    turned = compare([odd[0], *runs], baseline="other-tokenizer")
+    turned = compare([odd[0], *runs], baseline="other-tokenizer", trials=20)
     assert sorted(name for name, _ in turned.apart) == sorted(run.name for run in runs)
     with pytest.raises(UserError, match="no run"):
         compare([])
@@ -54,8 +54,8 @@ def test_runs_without_scores_are_named() -> None:
     with pytest.raises(
         UserError, match=r"None of the runs has scores .*: bahdanau-8-additive-1, bahdanau-8-additive-2"
     ):
-        compare(bare)
-    found = compare([bare[0], *runs_of(NEW, 0.7, 2)])
+        compare(bare, trials=20)
+    found = compare([bare[0], *runs_of(NEW, 0.7, 2)], trials=20)
     assert found.apart == [("bahdanau-8-additive-1", "it has no scores")]
 
 
@@ -66,7 +66,7 @@ def on(run: Result, split: str, **origin: str) -> Result:
 
 def test_a_split_that_some_were_not_scored_on_is_left_out() -> None:
     both = on(runs_of(OLD, 0.7, 1)[0], "long")
-    found = compare([both, *runs_of(NEW, 0.7, 1)])
+    found = compare([both, *runs_of(NEW, 0.7, 1)], trials=20)
     assert [split.name for split in found.splits] == ["test"]
     (note,) = found.notes
     assert note.startswith("long is left out")
@@ -76,7 +76,7 @@ def test_a_split_that_some_were_not_scored_on_is_left_out() -> None:
 def test_a_split_on_which_runs_are_not_alike_sets_no_run_apart() -> None:
     old, new, plain = (runs_of(own, 0.7, 1)[0] for own in (OLD, NEW, PLAIN))
     runs = [on(old, "mine", text="t", search="beam"), on(new, "mine", text="u", search="greedy")]
-    found = compare([*runs, on(plain, "mine", text="t", search="beam")])
+    found = compare([*runs, on(plain, "mine", text="t", search="beam")], trials=20)
     assert found.apart == []
     assert [split.name for split in found.splits] == ["test"]
     (note,) = found.notes
@@ -85,7 +85,7 @@ def test_a_split_on_which_runs_are_not_alike_sets_no_run_apart() -> None:
     # Where it is the only one that they have, those apart are the fewer.
     alone = [run._replace(splits={"mine": run.splits["mine"]}) for run in (runs[1], runs[0])]
     alone.append(on(plain, "mine", text="t", search="beam"))
-    found = compare(alone)
+    found = compare(alone, trials=20)
     reason = "not comparable with bahdanau-8-additive-1: another text on mine, another search on mine"
     assert found.apart == [("luong-9-general-1", reason)]
     assert [split.name for split in found.splits] == ["mine"]

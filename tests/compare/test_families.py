@@ -49,7 +49,7 @@ def test_each_family_is_corrected_for_itself() -> None:
     qualities = {"dot": 0.8, "concat": 0.75, GENERAL: 0.6}
     runs = [run for score, part in qualities.items() for run in runs_of({**BASE, "attention/score": score}, part)]
     runs += runs_of({**BASE, "attention.heads": 2}, 0.3)
-    found = compare(runs)
+    found = compare(runs, trials=20)
     split = found.splits[0]
     assert {family.setting: len(family.pairs) for family in split.families} == {
         "attention/score": 3,
@@ -65,20 +65,20 @@ def test_each_family_is_corrected_for_itself() -> None:
     scores, heads = split.families
     assert [(pair.first, pair.second) for pair in scores.pairs] == list(combinations(range(3), 2))
     raw = [noise.between(pair.first, pair.second).p for pair in scores.pairs]
-    assert [pair.contrast.p for pair in scores.pairs] == pytest.approx(holm(raw))
+    assert [pair.p for pair in scores.pairs] == pytest.approx(holm(raw))
     (pair,) = heads.pairs
-    assert pair.contrast.p == pytest.approx(noise.between(2, 3).p)
-    assert pair.contrast.real
+    assert pair.p == pytest.approx(noise.between(2, 3).p)
+    assert pair.real
     for pair in [*scores.pairs, *heads.pairs]:
-        assert pair.contrast.difference == pytest.approx(means[pair.second] - means[pair.first])
+        assert pair.difference == pytest.approx(means[pair.second] - means[pair.first])
     tables = [block for block in report.report(found, 0) if isinstance(block, Table)]
     (row,) = next(table.rows for table in tables if table.header[0] == "attention.heads, from")
-    assert row[:3] == [found.variants[2].label, found.variants[3].label, f"{pair.contrast.difference:+.2f}"]
+    assert row[:3] == [found.variants[2].label, found.variants[3].label, f"{pair.difference:+.2f}"]
     assert row[-1] == "worse"
 
 
 def test_two_variants_need_no_families() -> None:
-    found = compare([*runs_of(BASE, 0.8), *runs_of({**BASE, "attention.heads": 2}, 0.3)])
+    found = compare([*runs_of(BASE, 0.8), *runs_of({**BASE, "attention.heads": 2}, 0.3)], trials=20)
     assert len(found.splits[0].families) == 1
     assert not [
         block for block in report.report(found, 0) if isinstance(block, Heading) and "One setting" in block.text

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.compare import buckets, scorers
-from nmt.compare.buckets import PIECES
+from nmt.compare.buckets import COUNTS, PIECES
 from nmt.compare.grid import Grid, ItemScore, grid_table
 from nmt.compare.results import ForcedReference, WordFacts
 from nmt.compare.scorers import WordKey, calibration_error, matched
@@ -69,6 +69,24 @@ def test_recall_by_place() -> None:
     # The two words of the second reference begin its first and its third quarter.
     assert values(found.rows) == [[pytest.approx(200 / 3), 50.0, pytest.approx(100 / 3), 0.0]]
     assert found.sizes == [3, 2, 3, 2]
+    reference = [f"w{number}" for number in range(1, 24)]
+    hypothesis = ["x" if word in {"w1", "w5", "w6", "w11", "w23"} else word for word in reference]
+    made = texts([[scored(["1", "2"], [" ".join(reference), "a b"], [" ".join(hypothesis), "a"])]])
+    found = made.grid(scorers.recall(made), buckets.STEP)
+    assert found.sizes == [2, 2, 1, 2, 5, 10, 3]
+    assert values(found.rows) == [[50.0, 50.0, 100.0, 50.0, 80.0, 90.0, pytest.approx(200 / 3)]]
+
+
+def test_recall_through_links() -> None:
+    made = texts([[scored(["der Hund", "rot"], ["the dog", "red"], ["the cat", "red"])]])
+    words = {"der": WordFacts(50, 1), "Hund": WordFacts(0, 1), "rot": WordFacts(0, 1)}
+    bucket = buckets.linked_count(made.sources, [[(0, 0), (1, 1)], [(0, 0)]], words)
+    found = made.grid(scorers.recall(made, "linked words"), bucket)
+    assert values(found.rows) == [[50.0, None, None, None, 100.0, None, None]]
+    assert found.sizes == [2, 0, 0, 0, 1, 0, 0]
+    # A word with two links is in the buckets of both.
+    both = buckets.linked_count([["der", "Hund"]], [[(0, 0), (1, 0)]], words)
+    assert [COUNTS[place] for place in both.places(WordKey(0, "the", 0, 1))] == ["10-99", "0 (unseen)"]
 
 
 def test_sentences_may_be_in_several_buckets() -> None:
@@ -90,6 +108,12 @@ def test_sentences_may_be_in_several_buckets() -> None:
     # Translations have 5 and 1 tokens for 5 and 2.
     lengths = of(scorers.corpus(made.runs, "bleu", length_ratio=True))
     assert values(lengths.rows) == [[pytest.approx(100 * (5 * FEW + 3) / (5 * FEW + 6)), 100]]
+
+
+def test_shares_by_fifth_of_chrf() -> None:
+    made = texts([[scored(["s"] * 4, ["one two"] * 4, ["one two", "", "", "one two"])]])
+    found = made.grid(scorers.distribution(made), buckets.fifths("t", buckets.FIFTHS, 100))
+    assert values(found.rows) == [[50.0, 0.0, 0.0, 0.0, 50.0]]
 
 
 def test_measures_have_means_and_correlations() -> None:
@@ -125,7 +149,7 @@ def test_calibration_by_hand() -> None:
     best, right = [0.05, 0.95, 0.95, 1.0], [False, True, True, False]
     rows = [forced(1, [], best[:2], right[:2]), forced(2, [], best[2:], right[2:])]
     made = texts([[scored(SOURCES, REFERENCES, REFERENCES, forced=rows)]])
-    found = made.grid(scorers.correct_pieces(made), buckets.FIFTH)
+    found = made.grid(scorers.correct_pieces(made), buckets.fifths("t", buckets.FIFTHS, 1))
     assert values(found.rows) == [[0.0, None, None, None, pytest.approx(200 / 3, abs=1e-6)]]
     assert calibration_error(best, right) == pytest.approx(100 * (0.05 / 4 + 0.9 / 3 * 3 / 4))
     assert calibration_error([0.25] * 4, [True, False, False, False]) == pytest.approx(0)

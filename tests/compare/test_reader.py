@@ -11,7 +11,7 @@ import pytest
 from nmt.compare.reader import _search, read_result
 from nmt.compare.request import _stale
 from nmt.runs.run import Run
-from tests.pipeline.small import QUICK, call
+from tests.small import QUICK, call
 
 pytestmark = pytest.mark.long
 

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.long
 def test_the_settings_that_differ_are_a_row_a_variant_in_words() -> None:
     known = study()
     runs = [result(name, 1, {**own, "encoder.size": 8}, 0.7) for name, own in known]
-    blocks = report.report(compare(runs), 0)
+    blocks = report.report(compare(runs, trials=20), 0)
     place = blocks.index(Heading("Settings in which the variants differ"))
     table = blocks[place + 1]
     assert isinstance(table, Table)
@@ -45,7 +45,7 @@ def test_the_settings_that_differ_are_a_row_a_variant_in_words() -> None:
     assert rows["no attention"]["attention/score"] == ""
     assert "nmt." not in str(table)
     # What only one has stays where no choice brings it along.
-    lone = compare([result("a", 1, {**OLD, "x": 1}, 0.7), result("b", 1, OLD, 0.7)])
+    lone = compare([result("a", 1, {**OLD, "x": 1}, 0.7), result("b", 1, OLD, 0.7)], trials=20)
     assert telling([own.runs[0].settings for own in lone.variants], lone.differing) == ["x"]
 
 
@@ -114,7 +114,7 @@ def test_the_markdown_names_its_pictures(found: Comparison) -> None:
     text = as_markdown(blocks, "title")
     assert text.startswith(f"# title\n\n{verdict(found)[0]}\n")
     names = [file_name(picture.name) for picture in pictures(blocks)]
-    assert len(names) == len(set(names)) == 2
+    assert len(names) == len(set(names)) == 3
     for name in names:
         assert f"(<pictures/{name}>)" in text
     assert "| a\\|b | line break |" in text

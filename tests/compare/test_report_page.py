@@ -24,7 +24,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for number in range(16)
         for run in runs_of({**OLD, "decoder.size": number, "attention/window": windows[number % 2]}, 0.6, seeds=1)
     ]
-    comparison = compare(runs)
+    comparison = compare(runs, trials=20)
     path = tmp_path_factory.mktemp("report") / "report.html"
     path.write_text(as_html(report(comparison, 1), title(comparison)), encoding="utf-8")
     return path

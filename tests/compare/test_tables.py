@@ -1,7 +1,8 @@
-"""Tables as files: CSV."""
+"""Tables as files: CSV, JSON and LaTeX."""
 
 import csv
 import io
+import json
 import re
 from itertools import chain
 
@@ -9,11 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.compare.table_files import as_csv, named
+from nmt.compare.table_files import as_csv, as_json, as_latex, named
+from nmt.system.terminal import visible
 from nmt.viewer.blocks import (
     Block,
     Heading,
     Lines,
+    Linked,
     Table,
 )
 
@@ -41,6 +44,63 @@ def test_figures_are_no_formulas(cell: str) -> None:
     assert as_csv(Table(["a"], [[cell]])).splitlines()[1].strip('"') == cell
 
 
+def test_json_has_the_lines_behind_a_cell() -> None:
+    table = Table(["a", "b"], [["x", Linked("2 %", [3, 5])]])
+    assert json.loads(as_json(table)) == {"header": ["a", "b"], "rows": [["x", "2 %"]], "lines": {"0,1": [3, 5]}}
+
+
+def test_latex_by_hand() -> None:
+    table = Table(["a_b", "50 %"], [["x & y", "[1]"], ["\\ ~^{}#$<>", "*"]])
+    assert as_latex(table).splitlines() == [
+        r"% Needs \usepackage{booktabs}.",
+        r"\begin{tabular}{lr}",
+        r"\toprule",
+        r"a\_b & 50 \% \\",
+        r"\midrule",
+        r"x \& y & {[1]} \\",
+        r"\textbackslash{} \textasciitilde{}\textasciicircum{}\{\}\#\$\textless{}\textgreater{} & {*} \\",
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
+
+
+def test_latex_has_minus_signs_in_figures_alone() -> None:
+    table = Table(["a", "b"], [["run-2 -2", "-0.12 (-0.3 to 0.1)"], ["a--b", "1.2 ± 0.3"], ["-", "-"]])
+    assert as_latex(table).splitlines()[5:-2] == [
+        r"run-2 -2 & $-$0.12 ($-$0.3 to 0.1) \\",
+        r"a-{}-b & 1.2 $\pm$ 0.3 \\",
+        r"- & -- \\",
+    ]
+
+
+#: What LaTeX sets for a command, and nothing for a group that keeps letters apart.
+SET = {
+    "textbackslash": "\\", "textasciitilde": "~", "textasciicircum": "^", "textless": "<", "textgreater": ">",
+    "textbar": "|", "textasciigrave": "`",
+}  # fmt: skip
+
+
+@given(CELLS)
+def test_latex_sets_the_text_itself(text: str) -> None:
+    written = as_latex(Table(["a"], [[text]], text=True)).split("\n")[5].removesuffix(r" \\")
+    for pair in ("--", "''", ",,", "``"):
+        assert pair not in written, "a ligature"
+    read = re.sub(r"\\([a-z]+)\{\}", lambda found: SET[found[1]].replace("\\", "\0"), written)
+    read = re.sub(r"\\([&%$#_{}])", lambda found: {"{": "\1", "}": "\2"}.get(found[1], found[1]), read)
+    read = read.replace(r"{\char34}", '"').replace("{", "").replace("}", "")
+    assert read.replace("\0", "\\").replace("\1", "{").replace("\2", "}") == visible(re.sub(r"\s", " ", text))
+
+
+@given(st.lists(st.lists(CELLS, min_size=3, max_size=3), min_size=1, max_size=3))
+def test_latex_keeps_its_rows_and_columns(rows: list[list[str]]) -> None:
+    body = as_latex(Table(["a", "b", "c"], rows, text=True)).split("\n")[5:-3]
+    assert len(body) == len(rows)
+    for line in body:
+        assert line.endswith(r" \\")
+        assert len(re.findall(r"(?<!\\)&", line)) == 2
+        assert not re.search(r"(?<!\\)[%$#_]", line)
+
+
 def test_tables_are_named_by_their_headings() -> None:
     first, second, third = (Table([name], [["x"]]) for name in "abc")
     blocks: list[Block] = [
@@ -51,8 +111,4 @@ def test_tables_are_named_by_their_headings() -> None:
         Heading("Scores on te st 2"),
         third,
     ]
-    assert named(blocks) == {
-        "scores-on-te-st.1.csv": first,
-        "scores-on-te-st.2.csv": second,
-        "scores-on-te-st-2.1.csv": third,
-    }
+    assert named(blocks) == {"scores-on-te-st": first, "scores-on-te-st-b": second, "scores-on-te-st-2": third}

@@ -56,22 +56,22 @@ def test_only_what_is_more_than_noise_is_called_so(found: Comparison) -> None:
 
 def test_other_links_of_one_name_are_told_apart() -> None:
     aligned = {key: Alignment("gold", 9, {"saliency": 20.0}, None, "") for key in ("12ab", "34cd")}
-    found = compare([own._replace(aligned=aligned) for own in runs_of(OLD, 0.5, 2)])
+    found = compare([own._replace(aligned=aligned) for own in runs_of(OLD, 0.5, 2)], trials=50)
     assert [own.gold for own in found.golds] == ["gold (12ab)", "gold (34cd)"]
 
 
 def test_speeds_are_compared_on_one_machine_only() -> None:
     runs = [*runs_of(OLD, 0.8), *runs_of(NEW, 0.8)]
-    alike = compare(runs)
+    alike = compare(runs, trials=50)
     assert alike.notes == []
     for machine in ("cpu, 2 threads", ""):
-        found = compare([runs[0]._replace(training_machine=machine), *runs[1:]])
+        found = compare([runs[0]._replace(training_machine=machine), *runs[1:]], trials=50)
         (note,) = found.notes
         assert note.startswith("Speeds of training are of different machines or threads: cpu, 1 threads; ")
         assert note.endswith(f"; {machine or 'unknown'}.")
     own = runs[0].splits["test"]
     elsewhere = own._replace(measured={**own.measured, "device": "cuda:0"})
-    found = compare([runs[0]._replace(splits={"test": elsewhere}), *runs[1:]])
+    found = compare([runs[0]._replace(splits={"test": elsewhere}), *runs[1:]], trials=50)
     (note,) = found.notes
     assert note.startswith("Speeds of translating test are of different machines or threads: cpu, 1 threads; cuda:0, 1")
 
@@ -79,23 +79,23 @@ def test_speeds_are_compared_on_one_machine_only() -> None:
 def test_variants_can_be_labelled_with_the_names_of_their_runs() -> None:
     runs = [*runs_of(OLD, 0.7, 2), *runs_of(NEW, 0.8, 2)]
     names = {run.name.removesuffix(f"-{run.seed}") for run in runs}
-    by_name = compare(runs, named=True)
+    by_name = compare(runs, trials=50, named=True)
     assert {variant.label for variant in by_name.variants} == names
-    assert by_name.differing == compare(runs).differing
+    assert by_name.differing == compare(runs, trials=50).differing
     alike = [run._replace(name=f"run-{run.seed}") for run in runs]
     with pytest.raises(UserError, match="labels=names: runs called run have different settings"):
-        compare(alike, named=True)
+        compare(alike, trials=50, named=True)
     renamed = [run._replace(name=f"run{run.seed}-{run.seed}") for run in runs_of(OLD, 0.7, 2)]
     with pytest.raises(UserError, match="labels=names: run1 and run2 have the same settings"):
-        compare(renamed, named=True)
+        compare(renamed, trials=50, named=True)
 
 
 def test_a_baseline_is_a_variant_or_a_run() -> None:
     runs = [*runs_of(OLD, 0.7, 1), *runs_of(NEW, 0.8, 1)]
     for name in ("luong", "luong-9-general-1", "luong-9-general"):
-        assert compare(runs, baseline=name).baseline == 1
+        assert compare(runs, baseline=name, trials=20).baseline == 1
     with pytest.raises(UserError, match=r"baseline=luung is not one of the variants\. Did you mean 'luong'"):
-        compare(runs, baseline="luung")
+        compare(runs, baseline="luung", trials=20)
 
 
 def test_only_a_runs_own_seed_is_no_part_of_its_name() -> None:
@@ -103,14 +103,14 @@ def test_only_a_runs_own_seed_is_no_part_of_its_name() -> None:
     with pytest.raises(
         UserError, match=r"baseline=heads is not one of the variants\. Did you mean 'heads-4' or 'heads-2'"
     ):
-        compare(runs, baseline="heads")
+        compare(runs, baseline="heads", trials=20)
     swept = [result(f"{own.name}-seed-3", 3, dict(own.settings), 0.7) for own in runs]
-    assert compare(swept, baseline="heads-4").baseline == 1
+    assert compare(swept, baseline="heads-4", trials=20).baseline == 1
 
 
 def test_the_difference_is_that_of_the_means_whatever_the_seeds() -> None:
     runs = [*runs_of(OLD, 0.7, 3), *runs_of(NEW, 0.75, 2)]
-    found = compare(runs)
+    found = compare(runs, trials=50)
     (split,) = found.splits
     for metric in TESTED:
         contrast = split.contrasts[metric][1]
@@ -119,7 +119,7 @@ def test_the_difference_is_that_of_the_means_whatever_the_seeds() -> None:
         assert contrast.difference == pytest.approx(new - old)
     (note,) = found.notes
     assert "different seeds" in note
-    assert compare(runs[1:]).notes == [note], "as many, and not the same"
+    assert compare(runs[1:], trials=50).notes == [note], "as many, and not the same"
 
 
 def test_translations_that_do_not_give_their_score_are_refused() -> None:

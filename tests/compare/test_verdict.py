@@ -21,11 +21,11 @@ def test_without_a_baseline_the_highest_is_named_and_what_is_not_told_apart(foun
     assert lines[1].startswith(f"Not significantly different from {top}: {found.variants[near[0]].label} (")
     assert lines[2].startswith(f"Significantly lower than {top}: no attention (")
     assert not any("baseline" in line for line in lines)
-    alone = verdict(compare([*runs_of(OLD, 0.8), *runs_of(PLAIN, 0.5)]))
+    alone = verdict(compare([*runs_of(OLD, 0.8), *runs_of(PLAIN, 0.5)], trials=200))
     assert alone[0].startswith("Use bahdanau: ")
     assert "significantly above every other variant" in alone[0]
     # The same runs with a baseline that somebody chose.
-    chosen = compare([run for own in found.variants for run in own.runs], baseline="bahdanau")
+    chosen = compare([run for own in found.variants for run in own.runs], baseline="bahdanau", trials=400)
     lines = verdict(chosen)
     assert "keep the baseline bahdanau" in lines[0] or lines[0].startswith("Use bahdanau, the baseline")
     assert any(line.startswith("Significantly worse than the baseline: no attention") for line in lines)
@@ -35,19 +35,21 @@ def test_without_a_baseline_the_highest_is_named_and_what_is_not_told_apart(foun
 
 
 def test_the_verdict_names_what_beats_the_baseline() -> None:
-    better = compare([*runs_of(PLAIN, 0.5), *runs_of(OLD, 0.8), *runs_of(NEW, 0.81)], baseline="no attention")
+    better = compare(
+        [*runs_of(PLAIN, 0.5), *runs_of(OLD, 0.8), *runs_of(NEW, 0.81)], baseline="no attention", trials=400
+    )
     lines = verdict(better)
     best = better.variants[better.splits[0].best].label
     assert lines[0].startswith(f"Use {best}: BLEU ")
     assert "a significant difference" in lines[0]
     assert lines[1].startswith(f"Not significantly different from {best}: ")
-    assert "nothing to compare it with" in verdict(compare(runs_of(OLD, 0.8)))[0]
+    assert "nothing to compare it with" in verdict(compare(runs_of(OLD, 0.8), trials=50))[0]
 
 
 def test_a_higher_score_of_one_run_does_not_hide_what_is_surely_better() -> None:
     runs = [*runs_of(PLAIN, 0.5), *runs_of(OLD, 0.8)]
     shaken = [result("luong-1", 9, NEW, 0.81)]
-    better = compare([*runs, *shaken], baseline="no attention")
+    better = compare([*runs, *shaken], baseline="no attention", trials=400)
     split = better.splits[0]
     assert better.variants[split.best].runs[0].name == "luong-1"
     row = list(split.contrasts["bleu"])
@@ -86,21 +88,21 @@ def test_the_closest_to_the_links_is_told_apart_by_its_seeds(rates: tuple[list[f
     for settings, own in zip((OLD, NEW, PLAIN), rates, strict=True):
         for run, rate in zip(runs_of(settings, 0.5, len(own)), own, strict=True):
             runs.append(run._replace(aligned={"gold-1": Alignment("gold", 9, {"saliency": rate}, None, "")}))
-    (line,) = [line for line in verdict(compare(runs)) if line.startswith("Closest to the word links")]
+    (line,) = [line for line in verdict(compare(runs, trials=50)) if line.startswith("Closest to the word links")]
     assert "by saliency bahdanau" in line
     assert f"(alignment error rate {expected}" in line
 
 
 def test_models_that_have_learnt_nothing_are_called_so(found: Comparison) -> None:
     said = "No variant has learnt to translate (BLEU below 5): their differences may be chance."
-    assert said in verdict(compare([*runs_of(OLD, 0.02), *runs_of(NEW, 0.01)]))
+    assert said in verdict(compare([*runs_of(OLD, 0.02), *runs_of(NEW, 0.01)], trials=50))
     assert said not in verdict(found)
 
 
 @pytest.mark.parametrize("baseline", [None, "no attention", "bahdanau"])
 def test_of_one_seed_each_nothing_is_called_real(baseline: str | None) -> None:
     runs = [*runs_of(PLAIN, 0.5, 1), *runs_of(OLD, 0.8, 1), *runs_of(NEW, 0.3, 1)]
-    found = compare(runs, baseline=baseline)
+    found = compare(runs, baseline=baseline, trials=400)
     contrasts = [own for own in found.splits[0].contrasts["bleu"] if own is not None]
     assert all(own.significant and not own.real for own in contrasts)
     claims = [line for line in verdict(found) if "better" in line.lower() or "above" in line or "orse" in line]
@@ -134,7 +136,7 @@ def test_error_rates_stand_beside_the_diagonal(diagonal: float, expected: str) -
         for run, more in zip(runs_of(settings, 0.8), (-1.0, 0.0, 1.0), strict=True):
             aligned = Alignment("gold", 9, {"saliency": rate + more}, None, "", {"diagonal": diagonal})
             runs.append(run._replace(aligned={"gold-1": aligned}))
-    found = compare(runs)
+    found = compare(runs, trials=50)
     assert expected in verdict(found)
     (table,) = (block for block in report.report(found, 0) if isinstance(block, Table) and "gold" in block.header[0])
     assert ["(diagonal)", f"{diagonal:.1f}"] in table.rows
@@ -151,7 +153,7 @@ def test_the_json_keeps_its_shape(found: Comparison) -> None:
                 "families differences"),
         (first, "label figures tests by_length"),
         (first["by_length"][0], "value low high"),
-        (second["tests"]["bleu"], "difference error p detectable significant real"),
+        (second["tests"]["bleu"], "difference error p_sentences p_seeds p detectable significant real"),
         (first["figures"]["bleu"], "mean deviation values"),
         (split["differences"][0], "line chrf"),
     ]  # fmt: skip
@@ -169,14 +171,16 @@ def test_figures_that_are_no_numbers_are_none_in_the_json(value: float) -> None:
         settings={**OLD, "trainer.odd": value},
         training={**runs[0].training, "minutes": value},
     )
-    odd = compare([runs[0], *(run._replace(settings={**run.settings, "trainer.odd": 1.0}) for run in runs[1:])])
+    odd = compare(
+        [runs[0], *(run._replace(settings={**run.settings, "trainer.odd": 1.0}) for run in runs[1:])], trials=50
+    )
     known = json.loads(json.dumps(as_json(odd), allow_nan=False))
     first = known["splits"][0]["variants"][0]
     assert first["figures"]["perplexity"] == {"mean": None, "deviation": None, "values": [None]}
     assert known["variants"][0]["training"]["minutes"]["mean"] is None
     assert known["variants"][0]["settings"]["trainer.odd"] is None
     assert first["figures"]["bleu"]["mean"] > 0
-    two = compare([runs[0]._replace(settings=OLD), *runs[1:]])
+    two = compare([runs[0]._replace(settings=OLD), *runs[1:]], trials=50)
     json.dumps(as_json(two), allow_nan=False)
     as_html(report.report(two, 0), "title")
 
@@ -187,7 +191,7 @@ def test_where_bleu_is_blind_chrf_decides() -> None:
         run._replace(splits={name: scored._replace(judged_by="chrf") for name, scored in run.splits.items()})
         for run in runs
     ]
-    by_bleu, by_chrf = (compare(each) for each in (runs, blind))
+    by_bleu, by_chrf = (compare(each, trials=200) for each in (runs, blind))
     (split,) = by_chrf.splits
     assert split.judge == "chrf"
     assert split.figures == by_bleu.splits[0].figures, "both metrics are measured"

@@ -1,0 +1,132 @@
+"""N-grams that a variant translates more often than another, produces too often, or too rarely."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from nmt.compare.scorers import Texts
+from nmt.viewer.blocks import Linked, Table
+
+LONGEST = 4  # words
+FEWEST = 5  # rarer n-grams say little
+MOST = 5  # n-grams of one kind and variant
+_MANY = 6  # variants; more variants have fewer n-grams each
+_MOST_LINES = 8
+
+Ngram = tuple[str, ...]
+Lines = Sequence[Sequence[str]]
+
+
+class NgramCounts(NamedTuple):
+    """The counts of each n-gram in the translations of a run, in the references, and in both of one sentence."""
+
+    produced: Counter[Ngram]
+    expected: Counter[Ngram]
+    right: Counter[Ngram]
+
+
+class Salient(NamedTuple):
+    """An n-gram with its counts in two texts and their smoothed ratio."""
+
+    ngram: Ngram
+    first: int
+    second: int
+    ratio: float
+
+
+def ngrams(words: Sequence[str]) -> Counter[Ngram]:
+    """All n-grams of up to four words."""
+    return Counter(
+        tuple(words[at : at + size]) for size in range(1, LONGEST + 1) for at in range(len(words) - size + 1)
+    )
+
+
+def count(hypotheses: Lines, references: Lines) -> NgramCounts:
+    """The counts of a run; matches are clipped in each sentence, as in BLEU."""
+    counts = NgramCounts(Counter(), Counter(), Counter())
+    for hypothesis, reference in zip(map(ngrams, hypotheses), map(ngrams, references), strict=True):
+        for total, part in zip(counts, (hypothesis, reference, hypothesis & reference), strict=True):
+            total.update(part)
+    return counts
+
+
+def salient(first: Mapping[Ngram, int], second: Mapping[Ngram, int], most: int = MOST) -> list[Salient]:
+    """The n-grams with the largest ratio (first + 1) / (second + 1), of those that the first text has `FEWEST` times.
+
+    A part of an n-gram in the list is left out, unless it is more frequent than the whole.
+    """
+    ratios = [
+        Salient(ngram, times, other, (times + 1) / (other + 1))
+        for ngram, times in first.items()
+        if times >= FEWEST and times > (other := second.get(ngram, 0))
+    ]
+    listed: list[Salient] = []
+    for candidate in sorted(ratios, key=lambda each: (-each.ratio, -len(each.ngram), each.ngram)):
+        if len(listed) == most:
+            break
+        if not any(times_of(candidate.ngram, each.ngram) and candidate.first <= each.first for each in listed):
+            listed.append(candidate)
+    return listed
+
+
+def times_of(ngram: Ngram, words: Sequence[str]) -> int:
+    """The number of times that a sentence has an n-gram."""
+    if not set(ngram) <= set(words):  # most sentences lack one of its words
+        return 0
+    return sum(tuple(words[at : at + len(ngram)]) == ngram for at in range(len(words) - len(ngram) + 1))
+
+
+def lines_with_more(ngram: Ngram, first: Lines, second: Lines, references: Lines | None = None) -> list[int]:
+    """The first lines, from 1, in which the first text has an n-gram more often than the second.
+
+    With `references`, matches with the reference are counted instead.
+    """
+    lines = []
+    for row, (words, others) in enumerate(zip(first, second, strict=True)):
+        times = times_of(ngram, words)
+        if times and references is not None:
+            times = min(times, times_of(ngram, references[row]))
+        if times > times_of(ngram, others):
+            lines.append(row + 1)
+            if len(lines) == _MOST_LINES:
+                break
+    return lines
+
+
+def tables(texts: Texts, order: Sequence[int], rivals: Sequence[int | None]) -> list[tuple[str, Table]]:
+    """A title and a table for each kind: a row for each n-gram of a variant's first seed.
+
+    Args:
+        texts: of the split.
+        order: of the variants in the tables.
+        rivals: the variant that each is compared with, or None.
+    """
+    references, between = texts.references, "" if texts.characters[1] else " "
+    hypotheses = [runs[0] for runs in texts.hypotheses]
+    counts = [count(lines, references) for lines in hypotheses]
+    most = MOST if len(texts.labels) <= _MANY else 2
+
+    def rows(at: int, first: Counter[Ngram], second: Counter[Ngram], *lines: Lines) -> list[list[str]]:
+        return [
+            [texts.labels[at], between.join(each.ngram), Linked(f"{each.first:,}", lines_with_more(each.ngram, *lines)),
+             f"{each.second:,}", f"{each.ratio:.1f}"]
+            for each in salient(first, second, most)
+        ]  # fmt: skip
+
+    right: list[list[str]] = []
+    over: list[list[str]] = []
+    under: list[list[str]] = []
+    for at in order:
+        produced, expected, matches = counts[at]
+        rival = rivals[at]
+        if rival is not None:
+            better = rows(at, matches, counts[rival].right, hypotheses[at], hypotheses[rival], references)
+            right += [[*row, texts.labels[rival]] for row in better]
+        over += rows(at, produced, expected, hypotheses[at], references)
+        under += rows(at, expected, produced, references, hypotheses[at])
+    start = ["variant", "n-gram"]
+    return [
+        ("More often right than by another variant", Table([*start, "right", "there", "ratio", "than"], right)),
+        ("Produced too often", Table([*start, "translations", "references", "ratio"], over)),
+        ("Produced too rarely", Table([*start, "references", "translations", "ratio"], under)),
+    ]
