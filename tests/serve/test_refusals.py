@@ -115,7 +115,7 @@ def test_only_own_pages_and_programs_may_ask(
 ) -> None:
     """Pages of a name in hosts= are own ones, whatever port and scheme a proxy has. Extensions are programs."""
     assert isinstance(both.app, Guard)
-    guarded = Guard(both.app.app, ["https://nmt.example.org/"], 100_000)
+    guarded = Guard(both.app.app, ["https://nmt.example.org/"], 100_000, both.app.observe)
     with TestClient(guarded, base_url="http://127.0.0.1:8765") as to:
         path = "/v1/translate" if method == "POST" else "/"
         answer = to.request(method, path, headers=headers, json={"text": "zwei"} if method == "POST" else None)
