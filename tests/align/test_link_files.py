@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.align.test_align import Capture, rates
-from tests.small import call, write_lines
+from tests.align.test_align import rates
+from tests.small import Capture, call, write_lines
 
 
 def test_links_from_anywhere_by_hand(here: Path, capfd: Capture) -> None:
