@@ -396,7 +396,5 @@ def _codes(language: Language, kind: str) -> list[str]:
         case _:
             # meaning.Money that was in use on one day, so that the corpus does not change with the calendar.
             day = datetime.date(2024, 1, 1)
-            current = set[str]()
-            for territory in territories:
-                current.update(get_territory_currencies(territory, day, day))
-            return sorted(current)
+            known = (get_territory_currencies(territory, day, day) for territory in territories)
+            return sorted({currency for currencies in known for currency in currencies})
