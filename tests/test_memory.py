@@ -96,17 +96,17 @@ def test_more_of_them_are_kept_where_compiling_takes_long(monkeypatch: pytest.Mo
 
 # Where the processor multiplies bfloat16, each shape has a kernel of its own, of half a megabyte.
 SHAPES = """
-from nmt import memory, system
+from nmt.system import memory, platform
 memory.has_amx = lambda: False
 memory.bound_kernels()
 import torch
 torch.set_num_threads(1)
 left, right = torch.ones(800, 256, dtype=torch.bfloat16), torch.ones(256, 256, dtype=torch.bfloat16)
 torch.mm(left, right)
-before = system.peak_memory()
+before = platform.peak_memory()
 for rows in range(1, 800):
     torch.mm(left[:rows], right)
-print((system.peak_memory() - before) >> 20)
+print((platform.peak_memory() - before) >> 20)
 """
 
 
