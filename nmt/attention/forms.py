@@ -27,7 +27,7 @@ class AdditiveForm(NamedTuple):
 Form = Product | AdditiveForm
 
 
-class Part(nn.Module):
+class AttentionPart(nn.Module):
     """What scores, windows, normalisers and reads have in common."""
 
     #: The class attribute that claims a form, and its value in a part that claims none.

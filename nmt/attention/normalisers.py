@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import torch
 from torch import Tensor, nn
 
-from nmt.attention.forms import Part
+from nmt.attention.forms import AttentionPart
 from nmt.kernels.dot_tanh import at_least_float32
 from nmt.kernels.energies import masked_softmax
 from nmt.system.limits import Amount, Limit
@@ -18,7 +18,7 @@ from nmt.system.limits import Amount, Limit
 Alpha = Annotated[float, Limit(lambda value: 1 < value <= 4, "greater than 1, which is the softmax, and at most 4")]
 
 
-class Normaliser(Part):
+class Normaliser(AttentionPart):
     """The contract."""
 
     claim = ("is_softmax", False)

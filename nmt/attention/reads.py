@@ -8,7 +8,7 @@ from typing import Final, Literal, NamedTuple, get_args
 import torch
 from torch import Tensor
 
-from nmt.attention.forms import Part
+from nmt.attention.forms import AttentionPart
 from nmt.system.limits import Positive, Probability, Weight
 
 #: The term that is the log-probability of the drawn slots, times `Hard.reward`. The loss weights it by the draw's
@@ -35,7 +35,7 @@ class Reading(NamedTuple):
     choices: Choices | None = None
 
 
-class Read(Part):
+class Read(AttentionPart):
     """The contract."""
 
     claim = ("is_sum", False)

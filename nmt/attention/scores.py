@@ -13,14 +13,14 @@ import math
 import torch
 from torch import Tensor, nn
 
-from nmt.attention.forms import AdditiveForm, Form, Part, Product
+from nmt.attention.forms import AdditiveForm, AttentionPart, Form, Product
 from nmt.attention.heads import HeadLinear, by_head, multiply
 from nmt.kernels.dot_tanh import at_least_float32, dot_tanh
 from nmt.system.errors import SettingError, UserError
 from nmt.system.limits import Positive
 
 
-class Score(Part):
+class Score(AttentionPart):
     """The contract: `prepare` runs once a sentence, `forward` at every step.
 
     A score without parameters need not know of heads. Any other gives each head its own: its matrices are `HeadLinear`,

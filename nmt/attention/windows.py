@@ -14,7 +14,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from nmt.attention.forms import Part
+from nmt.attention.forms import AttentionPart
 from nmt.attention.heads import HeadLinear, by_head
 from nmt.kernels import plain
 from nmt.kernels.dot_tanh import at_least_float32, dot_tanh
@@ -52,7 +52,7 @@ def _combined(operation: Callable[[Tensor, Tensor], Tensor], one: Tensor | None,
     return operation(one, other)
 
 
-class Window(Part):
+class Window(AttentionPart):
     """The contract."""
 
     claim = ("is_everything", False)
