@@ -12,6 +12,7 @@ from torch import Tensor
 
 from nmt.kernels.sizes import round_up
 from nmt.kernels.topk import largest
+from nmt.search.banks import Banks
 from nmt.search.core import Forbidding, Hypothesis, Limits, Penalties, Search, SearchState, Step
 from nmt.search.prefixes import PrefixStates
 from nmt.search.texts import Merging
@@ -132,6 +133,7 @@ class BeamSearch(Search):
         wanted, room = (2 * self.nbest, 2 * size) if merging is not None else (self.nbest, size)
         finished = _Finished.none(count, room, device)
         trace: list[_Trace] = []
+        banks = Banks(limits) if any(limits.constraints) else None
         prefix, forbid, position = PrefixStates.start(limits.prefixes), Forbidding(limits), 0
         while sentences.numel():
             count_open, width = sentences.shape[0], log_probs.shape[1]
@@ -139,13 +141,17 @@ class BeamSearch(Search):
             step_log_probs, weights, state = step(tokens, state)
             position += 1
             allowed = forbid(step_log_probs, lengths.repeat_interleave(width), position, prefix)
-            # The best K of a sentence are among the best K of each of its hypotheses.
-            values, words = largest(allowed, min(size, allowed.shape[1]), limits.fast)
+            if banks is None:
+                # The best K of a sentence are among the best K of each of its hypotheses.
+                values, words = largest(allowed, min(size, allowed.shape[1]), limits.fast)
+            else:
+                values, words = banks.candidates(allowed, weights, sentences, position, size, prefix)
             values, words = values.view(count_open, width, -1), words.view(count_open, -1)
             if merging is not None:
                 merging.restrict(values, words, log_probs, sentences, size)
             candidates = (log_probs.float().unsqueeze(2) + values).flatten(1)
-            _, flat = candidates.topk(min(size, candidates.shape[1]), 1)
+            kept = min(size, candidates.shape[1])
+            flat = candidates.topk(kept, 1).indices if banks is None else banks.allocate(candidates, kept)
             parents, words = flat // values.shape[2], words.gather(1, flat)
             best = log_probs.gather(1, parents) + values.flatten(1).gather(1, flat).double()
             ends = words == limits.eos
@@ -153,7 +159,8 @@ class BeamSearch(Search):
                 seen = _seen(weights, limits.slots, width)
                 coverage = seen if coverage is None else coverage + seen
             alpha, beta = penalties[sentences].unbind(1)
-            scores = best / self._divisor(torch.full((), position, device=device), alpha.unsqueeze(1))
+            ranked = best if banks is None else best - banks.cost.gather(1, parents)
+            scores = ranked / self._divisor(torch.full((), position, device=device), alpha.unsqueeze(1))
             if coverage is not None and limits.slots is not None:
                 covered = _covered(coverage, limits.slots[sentences])
                 scores = scores + beta.unsqueeze(1) * covered.gather(1, parents)
@@ -177,6 +184,8 @@ class BeamSearch(Search):
                 prefix = prefix.select(rows, tokens)
             if merging is not None:
                 merging.select(rows, tokens)
+            if banks is not None:
+                banks.select(sentences, open_rows, parents[open_rows], rows, tokens)
             sentences, log_probs = sentences[open_rows], log_probs[open_rows]
         return self._follow(_Finished(*(part[:, :wanted] for part in finished)), trace, limits.eos)
 
