@@ -35,6 +35,7 @@ _OF_THE_COMMAND = frozenset(
     {
         *("run", "input", "output", "alignments", "heatmaps", "view", "head", "shift"),
         *("prefix", "format", "scores", "weights", "include", "documents", "show", "resume", "invalid"),
+        *("glossary", "keep", "terms"),
     }
 )
 

@@ -7,6 +7,7 @@ neural machine translation"). Attention says when a constraint may begin, and wh
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -21,21 +22,40 @@ _IMPOSSIBLE = 1 << 30
 _AGAIN, _MOST_COST = 0.5, 3.0
 
 
+class _Candidate(NamedTuple):
+    """What a hypothesis still needs after a token, and the cost of the token."""
+
+    need: int
+    cost: float = 0.0
+
+
+class _Looks(NamedTuple):
+    """Where the rows of a step look: whether on the words of each constraint, and the cost of meeting it from here."""
+
+    stands: list[list[bool]]
+    costs: list[list[float]]
+
+
 class Banks:
     """What the hypotheses of a search have said, and the best candidates for the next token.
 
     Attributes:
-        cost: [b, K'] what each open hypothesis has lost by translating source words again, for its rank only.
+        cost: [b, K'] what each hypothesis loses, for its rank only, because it translates source words again: by a step
+            on the words of a constraint that is met, or by a constraint whose words earlier steps have translated.
     """
 
     def __init__(self, limits: Limits) -> None:
-        self._limits, count = limits, len(limits.constraints)
+        self._limits, count, device = limits, len(limits.constraints), limits.lengths.device
         self._tries = [Trie(constraints, limits.edges) for constraints in limits.constraints]
         self._most = max(sum(len(c.alternatives) for c in each) for each in limits.constraints)
         self._said = [Said()] * count
-        self.cost = torch.zeros(count, 1, dtype=torch.float64, device=limits.lengths.device)
-        self._needs = torch.zeros(0)  # [b, K' k] of the candidates
         self._slots = self._masks() if any(c.slots for each in limits.constraints for c in each) else None
+        self.cost = torch.zeros(count, 1, dtype=torch.float64, device=device)
+        self._coverage = torch.zeros(count, 0 if self._slots is None else self._slots.shape[1], device=device)
+        # Of each row at its last step and when its path began.
+        self._costs = self._begun = [list[float]()] * count
+        # Of the candidates, [b, K' k].
+        self._needs = self._charges = torch.zeros(0)
 
     def _masks(self) -> Tensor:
         """The slots of each constraint, [B, C, S]."""
@@ -71,67 +91,68 @@ class Banks:
             all constraints, and they still fit into its length.
         """
         width, eos = log_probs.shape[0] // sentences.shape[0], self._limits.eos
-        stands = self._attention(weights, sentences, width)
+        looks = self._look(weights, sentences, width)
         left = (self._limits.lengths[sentences] - position).repeat_interleave(width)
         # Some of the best tokens may be impossible: the end, and what completes an alternative once more.
         values, words = largest(log_probs, min(size + 1 + self._most, log_probs.shape[1]), self._limits.fast)
-        needs: list[list[int]] = []
+        rows: list[list[_Candidate]] = []
         offers: list[list[int]] = []
         numbers = sentences.repeat_interleave(width).tolist()
         for row, (sentence, top, rest) in enumerate(zip(numbers, words.tolist(), left.tolist(), strict=True)):
-            trie, said, stood = self._tries[sentence], self._said[row], None if stands is None else stands[row]
-            forced = prefix is not None and prefix.forces(row)
-            tops, offered = [0] * len(top), dict[int, int]()
-            if trie.constraints:
-                tops, offered = self._row(trie, said, top, rest, size, stood, forced)
-            needs.append([*tops, *offered.values()])
+            offered = {}
+            best = dict.fromkeys(top, _Candidate(0))
+            if self._tries[sentence].constraints:
+                forced = prefix is not None and prefix.forces(row)
+                best, offered = self._row(row, self._tries[sentence], top, rest, size, looks, forced)
+            rows.append([*(best.get(token, _Candidate(_IMPOSSIBLE)) for token in top), *offered.values()])
             offers.append([*offered])
-        most = max(map(len, offers))
-        if most:
+        if most := max(map(len, offers)):
             missing = [most - len(each) for each in offers]
             offered_words = words.new_tensor([[*each, *[eos] * n] for each, n in zip(offers, missing, strict=True)])
-            needs = [[*each, *[_IMPOSSIBLE] * n] for each, n in zip(needs, missing, strict=True)]
+            rows = [[*each, *[_Candidate(_IMPOSSIBLE)] * n] for each, n in zip(rows, missing, strict=True)]
             values = torch.cat([values, log_probs.gather(1, offered_words)], 1)
             words = torch.cat([words, offered_words], 1)
-        of_each = words.new_tensor(needs)
-        impossible = (of_each == _IMPOSSIBLE) | ((of_each >= left.unsqueeze(1)) & (words != eos))
-        self._needs = of_each.view(len(sentences), -1)
+        needs = words.new_tensor([[each.need for each in row] for row in rows])
+        self._charges = self.cost.new_tensor([[each.cost for each in row] for row in rows]).view(len(sentences), -1)
+        self._needs = needs.view(len(sentences), -1)
+        impossible = (needs == _IMPOSSIBLE) | ((needs >= left.unsqueeze(1)) & (words != eos))
         shape = len(sentences), width, -1
         return values.masked_fill(impossible, float("-inf")).view(shape), words.view(shape)
 
     def _row(
-        self,
-        trie: Trie,
-        said: Said,
-        top: Sequence[int],
-        left: int,
-        size: int,
-        stands: Sequence[bool] | None,
-        forced: bool,
-    ) -> tuple[list[int], dict[int, int]]:
-        """What is needed after each of the `size` best tokens of a hypothesis, and after more that are offered."""
+        self, row: int, trie: Trie, top: Sequence[int], left: int, size: int, looks: _Looks | None, forced: bool
+    ) -> tuple[dict[int, _Candidate], dict[int, _Candidate]]:
+        """The `size` best tokens of a hypothesis that are possible, and more that are offered."""
+        said, stands = self._said[row], None if looks is None else looks.stands[row]
         need, steps, eos = trie.need(said), trie.steps(said), self._limits.eos
         ending = bool(need) and top[0] == eos  # only what is missing may come
-        needs: dict[int, int] = {}
+
+        def candidate(following: Said) -> _Candidate:
+            costs = self._costs[row] if len(following.path) == 1 else self._begun[row]
+            charges = [costs[number] for number in trie.complete(following) if costs]
+            return _Candidate(trie.need(following), min(charges, default=0.0))
+
+        best: dict[int, _Candidate] = {}
         for token in top:
             following = trie.after(said, token)
             again = () if forced else trie.repeated(following)
             said_again = any(stands is None or stands[number] for number in again)
             if not (said_again or (token == eos and need) or (ending and token not in steps)):
-                needs[token] = trie.need(following)
-                if len(needs) == size:
+                best[token] = candidate(following)
+                if len(best) == size:
                     break
         anywhere = ending or need >= left or stands is None
         offered = {
-            token: trie.need(trie.after(said, token))
+            token: candidate(trie.after(said, token))
             for token, begins in steps.items()
-            if token not in needs and (anywhere or not begins or any(stands[n] for n in begins))
+            if token not in best and (anywhere or not begins or any(stands[n] for n in begins))
         }
-        return [needs.get(token, _IMPOSSIBLE) for token in top], offered
+        return best, offered
 
-    def _attention(self, weights: Tensor | None, sentences: Tensor, width: int) -> list[list[bool]] | None:
-        """Whether each row stands on the words of each constraint; adds to `cost` for those that are met."""
+    def _look(self, weights: Tensor | None, sentences: Tensor, width: int) -> _Looks | None:
+        """Where each row looks; adds to `cost` if on the words of a constraint that is met."""
         if weights is None or self._slots is None:
+            self._costs = [[]] * len(self._said)
             return None
         masks = self._slots[sentences].repeat_interleave(width, 0)
         heads = list(self._limits.heads) or slice(None)
@@ -140,30 +161,47 @@ class Banks:
         stands = (mass >= looked.masked_fill(masks, -1.0).amax(2)) | ~masks.any(2)
         bits = 1 << torch.arange(masks.shape[1], device=masks.device)
         met = (torch.tensor([said.met for said in self._said], device=masks.device).unsqueeze(1) & bits) > 0
-        covered = (mass * met).sum(1).double()
-        again = torch.where(covered > _AGAIN, -torch.log1p(-covered.clamp(max=1.0)), 0.0).clamp(max=_MOST_COST)
-        self.cost = self.cost + again.view_as(self.cost)
-        return stands.tolist()
+        on_met = (mass * met).sum(1)
+        again = torch.where(on_met > _AGAIN, _cost(on_met), 0.0)
+        self.cost = self.cost + again.double().view_as(self.cost)
+        self._costs = _cost(self._coverage).tolist()
+        self._coverage = self._coverage + mass
+        return _Looks(stands.tolist(), self._costs)
 
     def allocate(self, candidates: Tensor, size: int) -> Tensor:
-        """The `size` candidates to keep of [b, K' k]: the best of each bank, then the second ones, and so on."""
-        values = (candidates.view(*self.cost.shape, -1) - self.cost.unsqueeze(2)).flatten(1)
+        """The `size` candidates to keep of [b, K' k]: the best of each bank, then the second ones, and so on.
+
+        `cost` is theirs afterwards.
+        """
+        cost = self.cost.repeat_interleave(candidates.shape[1] // self.cost.shape[1], 1) + self._charges
+        values = candidates - cost
         order = values.sort(dim=1, descending=True, stable=True).indices
         needs = self._needs.masked_fill(torch.isinf(values), _IMPOSSIBLE)
         banks, by_bank = needs.gather(1, order).sort(dim=1, stable=True)
         places = torch.arange(values.shape[1], device=values.device)
         ranks = (places - torch.searchsorted(banks, banks)).masked_fill(banks == _IMPOSSIBLE, values.shape[1])
-        kept = (ranks * (_IMPOSSIBLE + 1) + banks).topk(min(size, values.shape[1]), 1, largest=False).indices
-        return order.gather(1, by_bank).gather(1, kept)
+        kept = (ranks * (_IMPOSSIBLE + 1) + banks).topk(size, 1, largest=False).indices
+        flat = order.gather(1, by_bank).gather(1, kept)
+        self.cost = cost.gather(1, flat)
+        return flat
 
-    def select(self, sentences: Tensor, open_rows: Tensor, parents: Tensor, rows: Tensor, tokens: Tensor) -> None:
+    def select(self, sentences: Tensor, open_rows: Tensor, order: Tensor, rows: Tensor, tokens: Tensor) -> None:
         """Go on with the hypotheses `rows` [N'] and their next tokens [N'].
 
-        `open_rows` [b'] of the `sentences` [b] go on, with the hypotheses `parents` [b', K].
+        `open_rows` [b'] of the `sentences` [b] go on, with the candidates that were kept in this `order` [b, K].
         """
-        numbers = sentences[open_rows].repeat_interleave(parents.shape[1]).tolist()
+        numbers, before = sentences[open_rows].repeat_interleave(order.shape[1]).tolist(), rows.tolist()
         self._said = [
             self._tries[sentence].after(self._said[row], token)
-            for sentence, row, token in zip(numbers, rows.tolist(), tokens.tolist(), strict=True)
+            for sentence, row, token in zip(numbers, before, tokens.tolist(), strict=True)
         ]
-        self.cost = self.cost[open_rows].gather(1, parents)
+        self._begun = [
+            (self._costs if len(said.path) == 1 else self._begun)[row]
+            for said, row in zip(self._said, before, strict=True)
+        ]
+        self.cost, self._coverage = self.cost.gather(1, order)[open_rows], self._coverage[rows]
+
+
+def _cost(covered: Tensor) -> Tensor:
+    """The cost of translating source words again of which this weight is covered."""
+    return -torch.log1p(-covered.clamp(max=1.0)).clamp(min=-_MOST_COST)

@@ -159,7 +159,7 @@ class BeamSearch(Search):
                 seen = _seen(weights, limits.slots, width)
                 coverage = seen if coverage is None else coverage + seen
             alpha, beta = penalties[sentences].unbind(1)
-            ranked = best if banks is None else best - banks.cost.gather(1, parents)
+            ranked = best if banks is None else best - banks.cost
             scores = ranked / self._divisor(torch.full((), position, device=device), alpha.unsqueeze(1))
             if coverage is not None and limits.slots is not None:
                 covered = _covered(coverage, limits.slots[sentences])
@@ -185,7 +185,7 @@ class BeamSearch(Search):
             if merging is not None:
                 merging.select(rows, tokens)
             if banks is not None:
-                banks.select(sentences, open_rows, parents[open_rows], rows, tokens)
+                banks.select(sentences, open_rows, order, rows, tokens)
             sentences, log_probs = sentences[open_rows], log_probs[open_rows]
         return self._follow(_Finished(*(part[:, :wanted] for part in finished)), trace, limits.eos)
 

@@ -120,6 +120,13 @@ class Trie:
             self._steps[said] = {each: n for each, n in tokens.items() if self.need(self.after(said, each)) < need}
         return self._steps[said]
 
+    def complete(self, said: Said) -> list[int]:
+        """The constraints that the path meets."""
+        if not said.path:
+            return []
+        found = self._open(said.path, said.edge)
+        return [number for number, missing in found.items() if not missing and not said.met >> number & 1]
+
     def repeated(self, said: Said) -> list[int]:
         """The constraints that the path has met once more, unless it may go on to another one."""
         found = self._open(said.path, said.edge) if said.path and said.met else {}

@@ -13,6 +13,9 @@ from nmt.data.lines import Invalid
 from nmt.system.errors import UserError
 from nmt.system.files import STANDARD
 from nmt.translate.partial import Resume
+from nmt.translation.glossary import Glossary, Keep
+from nmt.translation.term_files import read_terms
+from nmt.translation.translator import Translator
 from nmt.translation.types import View
 
 
@@ -28,6 +31,9 @@ class Translating:
     weights: bool
     include: Sequence[str]
     prefix: Path | None
+    glossary: Path | None
+    keep: Keep | Sequence[Keep] | None
+    terms: Path | None
     alignments: Path | None
     heatmaps: Path | None
     view: View
@@ -54,10 +60,29 @@ class Translating:
             included(self.include)
         elif [*self.include] != ["alignment"]:
             raise UserError("include= needs format=json.")
+        if self.terms is not None and not self.has_terms:
+            raise UserError("terms= reports on terms. Give glossary=FILE or keep=placeholders as well.")
+        if self.terms is not None and self.resumes != "false":
+            raise UserError("terms= reports on the whole text, so it cannot be combined with resume=. Leave one out.")
         if self.resumes not in get_args(Resume):
             raise UserError(f"resume={self.resume}: must be true, auto or false.")
         if self.resumes != "false" and not self.files:
             raise UserError(f"resume={self.resumes} needs a file to continue. Give output=FILE as well.")
+
+    @property
+    def has_terms(self) -> bool:
+        """Whether translations must use terms."""
+        return self.glossary is not None or bool(self.keep)
+
+    def open_glossary(self, translator: Translator) -> Glossary | None:
+        """The terms that translations must use (UserError if a file is wrong or the model cannot write a term)."""
+        if not self.has_terms:
+            return None
+        languages = self.translator.runs[0].languages
+        entries = () if self.glossary is None else read_terms(self.glossary, languages)
+        glossary = Glossary(entries, (self.keep,) if isinstance(self.keep, str) else self.keep or ())
+        glossary.check(translator.tokenizer.target)
+        return glossary
 
     @property
     def keeps_beam(self) -> bool:

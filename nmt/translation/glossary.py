@@ -165,8 +165,8 @@ def constraints_of(
         slots = [at for at, (begin, end) in pieces if begin < match.end and match.begin < end]
         inside = pieces and pieces[0][1][0] <= match.begin and match.end <= pieces[-1][1][1]
         glued = match.kept and text[match.begin - 1 : match.begin].strip() != ""
-        forms = [form for form in match.targets if not match.kept or vocabulary.decode(vocabulary.encode([form])[0]) == form]
-        alternatives = [tokens for form in forms for tokens in _alternatives(form, vocabulary, match.kept, glued)]
+        forms = [_alternatives(form, vocabulary, match.kept, glued) for form in match.targets]
+        alternatives = [tokens for ways in forms for tokens in ways]
         if slots and inside and alternatives:
             whole = not match.kept and not any(_unspaced(form[0]) or _unspaced(form[-1]) for form in match.targets)
             constraints.append(Constraint(alternatives, slots, whole))
@@ -179,7 +179,7 @@ def _alternatives(form: str, vocabulary: Vocabulary, kept: bool, glued: bool) ->
     ways = []
     for each in forms:
         (tokens,) = vocabulary.encode([each])
-        if set(tokens).isdisjoint(vocabulary.forbidden):
+        if set(tokens).isdisjoint(vocabulary.forbidden) and (not kept or vocabulary.decode(tokens) == form):
             ways.append(tuple(tokens))
             if (not kept or glued) and (inner := vocabulary.without_space(tokens)):
                 ways.append(tuple(inner))

@@ -75,7 +75,7 @@ def test_a_beam_that_keeps_everything_finds_the_best(seed: int, constraints: lis
     chains = random_chains(seed, 1)
     chains[:, :, EOS] *= 1e-3
     step, longest = Markov(chains), 4
-    [nbest] = BeamSearch(1000, length_penalty=alpha)(step, step.start(), limits([longest], [constraints]))
+    [nbest] = BeamSearch(200, length_penalty=alpha)(step, step.start(), limits([longest], [constraints]))
 
     def score(tokens: tuple[int, ...]) -> float:
         pairs = zip((BOS, *tokens), tokens, strict=False)

@@ -1,0 +1,137 @@
+"""Files of terms: tables of two columns (.tsv, .csv) and TBX, the XML format of terminology databases (ISO 30042)."""
+
+import csv
+import xml.parsers.expat
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from nmt.data.lines import open_lines
+from nmt.data.streams import open_binary
+from nmt.system.errors import UserError
+from nmt.text.scripts import base_language
+from nmt.translation.glossary import Entry
+
+#: Bytes of a TBX file, and elements within one another: more is no glossary.
+_MOST_BYTES, _MOST_DEPTH = 64 << 20, 50
+_CURE = "Write a line as: source term TAB target term (more forms after |). Lines with # are comments."
+
+
+def read_terms(path: Path, languages: tuple[str, str]) -> list[Entry]:
+    """The terms of a file.
+
+    Args:
+        path: .tsv or other text, .csv or .tbx.
+        languages: codes of source and target, by which a TBX file is read.
+
+    Raises:
+        UserError: the file is missing or broken, has a line without two terms, or has no terms.
+    """
+    kind = path.suffix.lower()
+    entries = list(_tbx(path, languages) if kind == ".tbx" else _table(path, "," if kind == ".csv" else "\t"))
+    if not entries:
+        raise UserError(f"{path} has no terms. {_CURE}")
+    return entries
+
+
+def terms_of(terms: Mapping[str, str | Sequence[str]]) -> list[Entry]:
+    """Terms from a mapping: source term -> target term, or its forms."""
+    return [
+        Entry(_forms(source), _forms(target) if isinstance(target, str) else list(target), f"glossary['{source}']")
+        for source, target in terms.items()
+    ]
+
+
+def terms_in(text: str, name: str = "glossary") -> list[Entry]:
+    """Terms from the lines of a tab-separated table (UserError as `read_terms`)."""
+    return list(_rows(text.splitlines(), name, "\t"))
+
+
+def _forms(cell: str) -> list[str]:
+    return [form.strip() for form in cell.split("|")]
+
+
+def _table(path: Path, delimiter: str) -> Iterator[Entry]:
+    with open_lines(path) as lines:
+        yield from _rows(lines, str(path), delimiter)
+
+
+def _rows(lines: Iterable[str], name: str, delimiter: str) -> Iterator[Entry]:
+    for number, line in enumerate(lines, 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        cells = line.split("\t")
+        if delimiter == ",":
+            mark = ";" if line.count(";") > line.count(",") else ","
+            cells = next(csv.reader([line], delimiter=mark))
+        if len(cells) < 2 or not all(map(str.strip, cells[:2])):
+            raise UserError(f"{name}, line {number}: a source and a target term are expected. {_CURE}")
+        if number == 1 and [cell.strip().lower() for cell in cells[:2]] == ["source", "target"]:
+            continue
+        forms = [[form for form in _forms(cell) if form] for cell in cells[:2]]
+        if not all(forms):
+            raise UserError(f"{name}, line {number}: a source and a target term are expected. {_CURE}")
+        yield Entry(forms[0], forms[1], f"{name}, line {number}")
+
+
+def _tbx(path: Path, languages: tuple[str, str]) -> list[Entry]:
+    """Concepts with terms in both languages, read without a tree; entities and external files are never read."""
+    reader = _Concepts(path, languages)
+    parser = xml.parsers.expat.ParserCreate()
+    parser.StartElementHandler, parser.EndElementHandler = reader.start, reader.end
+    parser.CharacterDataHandler, parser.EntityDeclHandler = reader.text, reader.refuse
+    reader.line = lambda: parser.CurrentLineNumber
+    with open_binary(path) as file:
+        data = file.read(_MOST_BYTES + 1)
+    if len(data) > _MOST_BYTES:
+        raise UserError(f"{path} is larger than {_MOST_BYTES >> 20} MB. Leave out what is not for this translation.")
+    try:
+        parser.Parse(data, True)
+    except xml.parsers.expat.ExpatError as error:
+        raise UserError(f"{path}, line {error.lineno}: not well-formed XML, so no TBX file.") from error
+    if not reader.entries:
+        known = ", ".join(sorted(reader.languages)) or "none"
+        raise UserError(
+            f"{path} has no terms from {languages[0]} to {languages[1]}, the languages of the run. Its languages: "
+            f"{known}."
+        )
+    return reader.entries
+
+
+class _Concepts:
+    """Collects the terms of the concepts of a TBX file."""
+
+    def __init__(self, path: Path, languages: tuple[str, str]) -> None:
+        self.path, self.entries, self.languages = path, list[Entry](), set[str]()
+        self.line = lambda: 0
+        self._wanted = [base_language(each) for each in languages]
+        self._terms: dict[str, list[str]] = {}
+        self._language, self._text = "", ""
+        self._inside, self._depth = False, 0
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        self._depth += 1
+        if self._depth > _MOST_DEPTH:
+            raise UserError(f"{self.path}, line {self.line()}: elements within {_MOST_DEPTH} others. This is no TBX.")
+        if name in ("termEntry", "conceptEntry"):
+            self._terms = {}
+        elif name in ("langSet", "langSec"):
+            self._language = base_language(attributes.get("xml:lang", attributes.get("lang", "")))
+            self.languages.add(self._language)
+        elif name == "term":
+            self._inside, self._text = True, ""
+
+    def text(self, data: str) -> None:
+        self._text += data if self._inside else ""
+
+    def end(self, name: str) -> None:
+        self._depth -= 1
+        if name == "term":
+            self._inside = False
+            self._terms.setdefault(self._language, []).append(" ".join(self._text.split()))
+        elif name in ("termEntry", "conceptEntry"):
+            source, target = (list(filter(None, self._terms.get(each, ()))) for each in self._wanted)
+            if source and target:
+                self.entries.append(Entry(source, target, f"{self.path}, line {self.line()}"))
+
+    def refuse(self, name: str, *_: object) -> None:
+        raise UserError(f"{self.path}, line {self.line()}: declares the entity '{name}'. Write the text itself.")
