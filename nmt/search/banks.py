@@ -106,6 +106,9 @@ class Banks:
                 best, offered = self._row(row, self._tries[sentence], top, rest, size, looks, forced)
             rows.append([*(best.get(token, _Candidate(_IMPOSSIBLE)) for token in top), *offered.values()])
             offers.append([*offered])
+        open_rows = [row for row, sentence in enumerate(numbers) if self._tries[sentence].need(self._said[row])]
+        if open_rows:  # for those who record the search
+            log_probs[open_rows, eos] = float("-inf")
         if most := max(map(len, offers)):
             missing = [most - len(each) for each in offers]
             offered_words = words.new_tensor([[*each, *[eos] * n] for each, n in zip(offers, missing, strict=True)])

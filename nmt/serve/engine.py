@@ -14,6 +14,7 @@ from nmt.inspection.document import ALTERNATIVES, Json, Style
 from nmt.inspection.explanation import METHODS, Method, explain
 from nmt.inspection.whatif import Edits, check_pins, what_if
 from nmt.search import BeamSearch, GreedySearch, Penalties, Search
+from nmt.translation.glossary import Glossary
 from nmt.translation.request import Request
 from nmt.translation.translator import Translator
 
@@ -68,12 +69,14 @@ class Work:
     word: int | str | None = None
     context: tuple[str, ...] = ()
     penalties: Penalties | None = None
+    glossary: Glossary | None = None
     told: Callable[[str], None] | None = None
 
     @property
     def request(self) -> Request:
         """The text, and what belongs to it."""
-        return Request(self.text, self.prefix, self.context, self.pins, self.max_length, self.penalties)
+        of_search = self.pins, self.max_length, self.penalties, self.glossary
+        return Request(self.text, self.prefix, self.context, *of_search)
 
 
 class Engine:

@@ -46,7 +46,7 @@ def add_libre(app: FastAPI, pool: ModelPool, lines_only: bool = False) -> None:
         except ValueError as error:
             raise ProblemError(400, "q: a character reference is too long.", field="q", cure="Send text.") from error
         nbest = 1 + min(max(body.alternatives, 0), MOST_ALTERNATIVES, pool.caps.beam - 1)
-        of_sentences = iter(await _translations(request, pool, model, passages, nbest))
+        of_sentences = iter(await _translations(request, pool, model, passages, nbest, body))
         results = [_ranked(each, of_sentences, nbest, markup) for each in passages]
         answer: dict[str, Any] = {"translatedText": results[0][0] if single else [ranked[0] for ranked in results]}
         if body.alternatives > 0:
@@ -77,7 +77,7 @@ def add_libre(app: FastAPI, pool: ModelPool, lines_only: bool = False) -> None:
 
 
 async def _translations(
-    request: Request, pool: ModelPool, model: Served, texts: Sequence[Sequence[Passage]], nbest: int
+    request: Request, pool: ModelPool, model: Served, texts: Sequence[Sequence[Passage]], nbest: int, body: LibreBody
 ) -> list[list[Scored]]:
     """The n-best list of each sentence of some texts (ProblemError)."""
     follows: Literal["blank", "none"] = "blank" if model.engine.translator.context_sentences else "none"
@@ -89,7 +89,8 @@ async def _translations(
         if passage.translated or (passage.ends_document and follows == "blank")
     ]
     search = SearchBody(nbest=nbest)
-    asked = TranslateBody(model=model.id, text=lines, search=search, documents=follows, include=[])
+    terms = {"glossary": body.glossary, "keep": body.keep}
+    asked = TranslateBody(model=model.id, text=lines, search=search, documents=follows, include=[], **terms)
     try:
         model, rows, _ = await pool.off_loop(pool.translations, asked)
     except ProblemError as problem:  # the field is called q here

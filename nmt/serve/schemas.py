@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, model_v
 from nmt.inspection.details import Detail
 from nmt.inspection.explanation import METHODS, Method
 from nmt.serve.problems import ProblemError, invalid
+from nmt.translation.glossary import Keep
 
 #: Fields of an object, of which the bodies here have fewer.
 MOST_FIELDS = 50
@@ -73,6 +74,14 @@ class ModelBody(Body):
     )
 
 
+Term = Annotated[StrictStr, Field(max_length=200)]
+Terms = Annotated[
+    dict[Term, Term | Annotated[list[Term], Field(fail_fast=True, min_length=1, max_length=20)]],
+    Field(max_length=1000, description="terms that translations must use: source term to target term or its forms"),
+]
+Kept = Annotated[list[Keep], Field(max_length=10, description="what is kept as it is")]
+
+
 class TranslateBody(ModelBody):
     """Texts to translate, a line each."""
 
@@ -86,6 +95,8 @@ class TranslateBody(ModelBody):
               "with an empty line between"),
     ] = "none"  # fmt: skip
     pins: Pins = []
+    glossary: Terms = {}
+    keep: Kept = []
     include: Include = ["alignment"]
 
 
@@ -140,6 +151,8 @@ class LibreBody(Checked):
     target: str = ""
     format: Literal["text", "html"] = "text"
     alternatives: int = 0
+    glossary: Terms = {}
+    keep: Kept = []
 
     @model_validator(mode="before")
     @classmethod

@@ -12,10 +12,10 @@ from nmt.data.document_lines import Followed
 from nmt.data.lines import Invalid
 from nmt.system.errors import UserError
 from nmt.system.files import STANDARD
+from nmt.text.tokenizer import Vocabulary
 from nmt.translate.partial import Resume
 from nmt.translation.glossary import Glossary, Keep
-from nmt.translation.term_files import read_terms
-from nmt.translation.translator import Translator
+from nmt.translation.term_files import open_glossary
 from nmt.translation.types import View
 
 
@@ -74,15 +74,9 @@ class Translating:
         """Whether translations must use terms."""
         return self.glossary is not None or bool(self.keep)
 
-    def open_glossary(self, translator: Translator) -> Glossary | None:
-        """The terms that translations must use (UserError if a file is wrong or the model cannot write a term)."""
-        if not self.has_terms:
-            return None
-        languages = self.translator.runs[0].languages
-        entries = () if self.glossary is None else read_terms(self.glossary, languages)
-        glossary = Glossary(entries, (self.keep,) if isinstance(self.keep, str) else self.keep or ())
-        glossary.check(translator.tokenizer.target)
-        return glossary
+    def open_glossary(self, vocabulary: Vocabulary) -> Glossary | None:
+        """The terms that translations must use (UserError as `nmt.translation.term_files.open_glossary`)."""
+        return open_glossary(self.glossary, self.keep, vocabulary, self.translator.runs[0].languages)
 
     @property
     def keeps_beam(self) -> bool:

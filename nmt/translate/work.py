@@ -57,7 +57,7 @@ def _translate(request: Translating, opened: Callable[[], Translator]) -> int:
             stack.enter_context(locked(request.files["output"].resolve(), OUTPUT))
         translator = opened()
         _check_attention(request, translator)
-        glossary = request.open_glossary(translator)
+        glossary = request.open_glossary(translator.tokenizer.target)
         files = _partial_files(request, translator, stack)
         writers = _writers(request, translator, files, stack)
         if glossary is not None and request.terms is not None:

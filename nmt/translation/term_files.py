@@ -5,15 +5,42 @@ import xml.parsers.expat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from nmt.data.languages import UNNAMED
 from nmt.data.lines import open_lines
 from nmt.data.streams import open_binary
 from nmt.system.errors import UserError
 from nmt.text.scripts import base_language
-from nmt.translation.glossary import Entry
+from nmt.text.tokenizer import Vocabulary
+from nmt.translation.glossary import Entry, Glossary, Keep
 
 #: Bytes of a TBX file, and elements within one another: more is no glossary.
 _MOST_BYTES, _MOST_DEPTH = 64 << 20, 50
 _CURE = "Write a line as: source term TAB target term (more forms after |). Lines with # are comments."
+
+
+def open_glossary(
+    terms: Path | Mapping[str, str | Sequence[str]] | None,
+    keep: Keep | Sequence[Keep] | None,
+    vocabulary: Vocabulary,
+    languages: tuple[str, str] = UNNAMED,
+) -> Glossary | None:
+    """The glossary of a request; None without terms and kinds of text to keep.
+
+    Args:
+        terms: a file, or source term -> target term or its forms.
+        keep: kinds of text to keep.
+        vocabulary: that writes the translations.
+        languages: codes of source and target, by which a TBX file is read.
+
+    Raises:
+        UserError: a file is wrong, a term has two translations, or the model cannot write one.
+    """
+    if terms is None and not keep:
+        return None
+    entries = read_terms(terms, languages) if isinstance(terms, Path) else terms_of(terms or {})
+    glossary = Glossary(entries, (keep,) if isinstance(keep, str) else keep or ())
+    glossary.check(vocabulary)
+    return glossary
 
 
 def read_terms(path: Path, languages: tuple[str, str]) -> list[Entry]:
@@ -39,11 +66,6 @@ def terms_of(terms: Mapping[str, str | Sequence[str]]) -> list[Entry]:
         Entry(_forms(source), _forms(target) if isinstance(target, str) else list(target), f"glossary['{source}']")
         for source, target in terms.items()
     ]
-
-
-def terms_in(text: str, name: str = "glossary") -> list[Entry]:
-    """Terms from the lines of a tab-separated table (UserError as `read_terms`)."""
-    return list(_rows(text.splitlines(), name, "\t"))
 
 
 def _forms(cell: str) -> list[str]:
