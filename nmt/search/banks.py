@@ -13,20 +13,13 @@ import torch
 from torch import Tensor
 
 from nmt.kernels.topk import largest
-from nmt.search.constraints import Said, Trie
+from nmt.search.constraints import Outlook, Said, Trie
 from nmt.search.core import Limits
 from nmt.search.prefixes import PrefixStates
 
 _IMPOSSIBLE = 1 << 30
 #: A step with more than this weight on the words of constraints that are met translates these again.
 _AGAIN, _MOST_COST = 0.5, 3.0
-
-
-class _Candidate(NamedTuple):
-    """What a hypothesis still needs after a token, and the cost of the token."""
-
-    need: int
-    cost: float = 0.0
 
 
 class _Looks(NamedTuple):
@@ -56,6 +49,8 @@ class Banks:
         self._costs = self._begun = [list[float]()] * count
         # Of the candidates, [b, K' k].
         self._needs = self._charges = torch.zeros(0)
+        starts = [True] if limits.edges is None else limits.edges.starts
+        self._starts = torch.tensor(starts, device=device)
 
     def _masks(self) -> Tensor:
         """The slots of each constraint, [B, C, S]."""
@@ -95,62 +90,76 @@ class Banks:
         left = (self._limits.lengths[sentences] - position).repeat_interleave(width)
         # Some of the best tokens may be impossible: the end, and what completes an alternative once more.
         values, words = largest(log_probs, min(size + 1 + self._most, log_probs.shape[1]), self._limits.fast)
-        rows: list[list[_Candidate]] = []
-        offers: list[list[int]] = []
-        numbers = sentences.repeat_interleave(width).tolist()
-        for row, (sentence, top, rest) in enumerate(zip(numbers, words.tolist(), left.tolist(), strict=True)):
-            offered = {}
-            best = dict.fromkeys(top, _Candidate(0))
-            if self._tries[sentence].constraints:
-                forced = prefix is not None and prefix.forces(row)
-                best, offered = self._row(row, self._tries[sentence], top, rest, size, looks, forced)
-            rows.append([*(best.get(token, _Candidate(_IMPOSSIBLE)) for token in top), *offered.values()])
-            offers.append([*offered])
-        open_rows = [row for row, sentence in enumerate(numbers) if self._tries[sentence].need(self._said[row])]
-        if open_rows:  # for those who record the search
-            log_probs[open_rows, eos] = float("-inf")
+        tops, numbers = words.tolist(), sentences.repeat_interleave(width).tolist()
+        outlooks = [self._tries[number].outlook(said) for number, said in zip(numbers, self._said, strict=True)]
+        endings = [outlook.need > 0 and top[0] == eos for outlook, top in zip(outlooks, tops, strict=True)]
+        offers: list[list[tuple[int, int, float]]] = []
+        known: list[tuple[int, int, int, float]] = []
+        for row, (outlook, top, rest) in enumerate(zip(outlooks, tops, left.tolist(), strict=True)):
+            forced = prefix is not None and prefix.forces(row)
+            inside, more = self._row(row, outlook, top, rest, looks, (endings[row], forced))
+            known += [(row, *each) for each in inside]
+            offers.append(more)
+        needs = self._ordinary(outlooks, endings, words)
+        charges = self.cost.new_zeros(needs.shape)
+        if known:
+            rows, columns, need, cost = zip(*known, strict=True)
+            needs[rows, columns], charges[rows, columns] = needs.new_tensor(need), charges.new_tensor(cost)
         if most := max(map(len, offers)):
-            missing = [most - len(each) for each in offers]
-            offered_words = words.new_tensor([[*each, *[eos] * n] for each, n in zip(offers, missing, strict=True)])
-            rows = [[*each, *[_Candidate(_IMPOSSIBLE)] * n] for each, n in zip(rows, missing, strict=True)]
-            values = torch.cat([values, log_probs.gather(1, offered_words)], 1)
-            words = torch.cat([words, offered_words], 1)
-        needs = words.new_tensor([[each.need for each in row] for row in rows])
-        self._charges = self.cost.new_tensor([[each.cost for each in row] for row in rows]).view(len(sentences), -1)
-        self._needs = needs.view(len(sentences), -1)
+            filled = [[*each, *[(eos, _IMPOSSIBLE, 0.0)] * (most - len(each))] for each in offers]
+            tokens = words.new_tensor([[token for token, _, _ in each] for each in filled])
+            values, words = torch.cat([values, log_probs.gather(1, tokens)], 1), torch.cat([words, tokens], 1)
+            needs = torch.cat([needs, needs.new_tensor([[need for _, need, _ in each] for each in filled])], 1)
+            charges = torch.cat([charges, charges.new_tensor([[cost for *_, cost in each] for each in filled])], 1)
+        unmet = [row for row, outlook in enumerate(outlooks) if outlook.need]
+        if unmet:  # for those who record the search
+            log_probs[unmet, eos] = float("-inf")
+        self._needs, self._charges = (each.view(len(sentences), -1) for each in (needs, charges))
         impossible = (needs == _IMPOSSIBLE) | ((needs >= left.unsqueeze(1)) & (words != eos))
         shape = len(sentences), width, -1
         return values.masked_fill(impossible, float("-inf")).view(shape), words.view(shape)
 
+    def _ordinary(self, outlooks: Sequence[Outlook], endings: Sequence[bool], words: Tensor) -> Tensor:
+        """What is needed after each of the words [N, k] if it is of no alternative."""
+        needs = [
+            (_IMPOSSIBLE, _IMPOSSIBLE, _IMPOSSIBLE)  # only what is missing may come
+            if ending
+            else (outlook.starting, outlook.inside, _IMPOSSIBLE if outlook.need else 0)
+            for outlook, ending in zip(outlooks, endings, strict=True)
+        ]
+        starting, inside, end = words.new_tensor(needs).unsqueeze(2).unbind(1)
+        starts = self._starts[words] if len(self._starts) > 1 else torch.ones_like(words, dtype=torch.bool)
+        return torch.where(words == self._limits.eos, end, torch.where(starts, starting, inside))
+
     def _row(
-        self, row: int, trie: Trie, top: Sequence[int], left: int, size: int, looks: _Looks | None, forced: bool
-    ) -> tuple[dict[int, _Candidate], dict[int, _Candidate]]:
-        """The `size` best tokens of a hypothesis that are possible, and more that are offered."""
-        said, stands = self._said[row], None if looks is None else looks.stands[row]
-        need, steps, eos = trie.need(said), trie.steps(said), self._limits.eos
-        ending = bool(need) and top[0] == eos  # only what is missing may come
+        self,
+        row: int,
+        outlook: Outlook,
+        top: Sequence[int],
+        left: int,
+        looks: _Looks | None,
+        flags: tuple[bool, bool],
+    ) -> tuple[list[tuple[int, int, float]], list[tuple[int, int, float]]]:
+        """The tokens of alternatives among the best of a hypothesis, by column, and those that are offered.
 
-        def candidate(following: Said) -> _Candidate:
-            costs = self._costs[row] if len(following.path) == 1 else self._begun[row]
-            charges = [costs[number] for number in trie.complete(following) if costs]
-            return _Candidate(trie.need(following), min(charges, default=0.0))
-
-        best: dict[int, _Candidate] = {}
-        for token in top:
-            following = trie.after(said, token)
-            again = () if forced else trie.repeated(following)
-            said_again = any(stands is None or stands[number] for number in again)
-            if not (said_again or (token == eos and need) or (ending and token not in steps)):
-                best[token] = candidate(following)
-                if len(best) == size:
-                    break
-        anywhere = ending or need >= left or stands is None
-        offered = {
-            token: candidate(trie.after(said, token))
-            for token, begins in steps.items()
-            if token not in best and (anywhere or not begins or any(stands[n] for n in begins))
-        }
-        return best, offered
+        Each with what is needed after it and its cost. `flags`: whether the hypothesis would end, and whether a prefix
+        says what comes.
+        """
+        ending, forced = flags
+        stands = None if looks is None else looks.stands[row]
+        anywhere = ending or outlook.need >= left or stands is None
+        known, offered = list[tuple[int, int, float]](), list[tuple[int, int, float]]()
+        for token, special in outlook.special.items():
+            costs = (self._costs if special.first else self._begun)[row]
+            cost = min((costs[number] for number in special.meets if costs), default=0.0)
+            helps = special.need < outlook.need
+            if token in top:
+                again = not forced and any(stands is None or stands[number] for number in special.repeats)
+                impossible = again or (ending and not helps)
+                known.append((top.index(token), _IMPOSSIBLE if impossible else special.need, cost))
+            elif helps and (anywhere or not special.begins or any(stands[n] for n in special.begins)):
+                offered.append((token, special.need, cost))
+        return known, offered
 
     def _look(self, weights: Tensor | None, sentences: Tensor, width: int) -> _Looks | None:
         """Where each row looks; adds to `cost` if on the words of a constraint that is met."""

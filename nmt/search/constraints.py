@@ -4,8 +4,10 @@ The alternatives of all constraints of a sentence are one trie (Hu et al. 2019, 
 for translation and monolingual rewriting"). `nmt.search.banks` searches with them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
+
+_START, _INSIDE = -1, -2  # any token of no alternative, which starts a word or does not
 
 
 class Constraint(NamedTuple):
@@ -49,6 +51,39 @@ class Said(NamedTuple):
     edge: bool = False
 
 
+class Special(NamedTuple):
+    """A token of an alternative as the next one of a hypothesis.
+
+    Attributes:
+        need: the number of tokens that are needed after it.
+        begins: the constraints that it may begin; none if it goes on.
+        meets: the constraints that it meets.
+        repeats: those that it meets once more, unless it may go on to another one.
+        first: whether it is the first token of its path.
+    """
+
+    need: int
+    begins: Sequence[int]
+    meets: Sequence[int]
+    repeats: Sequence[int]
+    first: bool
+
+
+class Outlook(NamedTuple):
+    """What a hypothesis may say next.
+
+    Attributes:
+        need: the number of tokens that suffice to meet all constraints.
+        special: the tokens of alternatives.
+        starting, inside: what is needed after any other token that starts a word, or does not.
+    """
+
+    need: int
+    special: Mapping[int, Special]
+    starting: int
+    inside: int
+
+
 class Trie:
     """The alternatives of the constraints of one sentence."""
 
@@ -61,9 +96,27 @@ class Trie:
                 for length in range(1, len(tokens) + 1):
                     missing = self._missing.setdefault(tokens[:length], {})
                     missing[number] = min(len(tokens) - length, missing.get(number, len(tokens)))
+        self._tokens = list(dict.fromkeys(token for path in self._missing for token in path))
+        self._outlooks: dict[Said, Outlook] = {}
         self._next: dict[tuple[Said, int], Said] = {}
-        self._needs: dict[Said, int] = {}
-        self._steps: dict[Said, dict[int, list[int]]] = {}
+
+    def outlook(self, said: Said) -> Outlook:
+        """What a hypothesis may say next."""
+        if said not in self._outlooks:
+            special = {token: self._special(said, token) for token in self._tokens}
+            needs = [self._need(self._after(said.met, (*said.path, other), said.edge)) for other in (_START, _INSIDE)]
+            self._outlooks[said] = Outlook(self._need(said), special, *needs)
+        return self._outlooks[said]
+
+    def _special(self, said: Said, token: int) -> Special:
+        following = self.after(said, token)
+        path, met = following.path, following.met
+        found = self._open(path, following.edge) if path else {}
+        begins = [number for number in found if not met >> number & 1] if len(path) == 1 else []
+        meets = [number for number, missing in found.items() if not missing and not met >> number & 1]
+        again = [number for number, missing in found.items() if not missing]
+        all_met = all(met >> number & 1 for number in found)
+        return Special(self._need(following), begins, meets, again if all_met else [], len(path) == 1)
 
     def after(self, said: Said, token: int) -> Said:
         """What is said after one more token."""
@@ -74,15 +127,14 @@ class Trie:
 
     def _after(self, met: int, path: tuple[int, ...], edge: bool) -> Said:
         while path not in self._missing or (path and not self._open(path, edge)):
-            for length in range(len(path) - 1, 0, -1):
-                ends = self._starts(path[length]) or self._ends(path[length - 1])
-                complete = [n for n, missing in self._open(path[:length], edge).items() if not missing]
-                free = [n for n in complete if not met >> n & 1 and (ends or not self.constraints[n].whole)]
+            length = 1
+            for end in range(len(path) - 1, 0, -1):
+                edge_after = self._starts(path[end]) or self._ends(path[end - 1])
+                complete = [number for number, missing in self._open(path[:end], edge).items() if not missing]
+                free = [n for n in complete if not met >> n & 1 and (edge_after or not self.constraints[n].whole)]
                 if free:
-                    met |= 1 << free[0]
+                    met, length = met | 1 << free[0], end
                     break
-            else:
-                length = 1
             edge, path = self._ends(path[length - 1]), path[length:]
         return Said(met, path, edge)
 
@@ -94,42 +146,13 @@ class Trie:
         return {number: missing for number, missing in found.items() if not self.constraints[number].whole}
 
     def _starts(self, token: int) -> bool:
-        return self._edges is None or self._edges.starts[token]
+        return token != _INSIDE if self._edges is None or token < 0 else self._edges.starts[token]
 
     def _ends(self, token: int) -> bool:
-        return self._edges is None or self._edges.ends[token]
+        return self._edges is None or (token >= 0 and self._edges.ends[token])
 
-    def need(self, said: Said) -> int:
-        """The number of tokens that suffice to meet all constraints."""
-        if said not in self._needs:
-            left = {n: each.shortest for n, each in enumerate(self.constraints) if not said.met >> n & 1}
-            begun = self._open(said.path, said.edge) if said.path else {}
-            saved = [left[number] - missing for number, missing in begun.items() if number in left]
-            self._needs[said] = sum(left.values()) - max([0, *saved])
-        return self._needs[said]
-
-    def steps(self, said: Said) -> dict[int, list[int]]:
-        """The tokens with which less is needed, and the constraints that may begin with each; none if one goes on."""
-        if said not in self._steps:
-            tokens: dict[int, list[int]] = {}
-            for path, missing in self._missing.items():
-                if len(path) == 1:
-                    tokens[path[0]] = [number for number in missing if not said.met >> number & 1]
-            tokens.update({path[-1]: [] for path in self._missing if said.path and path[:-1] == said.path})
-            need = self.need(said)
-            self._steps[said] = {each: n for each, n in tokens.items() if self.need(self.after(said, each)) < need}
-        return self._steps[said]
-
-    def complete(self, said: Said) -> list[int]:
-        """The constraints that the path meets."""
-        if not said.path:
-            return []
-        found = self._open(said.path, said.edge)
-        return [number for number, missing in found.items() if not missing and not said.met >> number & 1]
-
-    def repeated(self, said: Said) -> list[int]:
-        """The constraints that the path has met once more, unless it may go on to another one."""
-        found = self._open(said.path, said.edge) if said.path and said.met else {}
-        if not all(said.met >> number & 1 for number in found):
-            return []
-        return [number for number, missing in found.items() if not missing]
+    def _need(self, said: Said) -> int:
+        left = {n: each.shortest for n, each in enumerate(self.constraints) if not said.met >> n & 1}
+        begun = self._open(said.path, said.edge) if said.path else {}
+        saved = [left[number] - missing for number, missing in begun.items() if number in left]
+        return sum(left.values()) - max([0, *saved])
