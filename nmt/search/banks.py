@@ -29,16 +29,56 @@ class _Looks(NamedTuple):
     costs: list[list[float]]
 
 
-class Banks:
+class OneBank:
+    """The best candidates for the next token of a beam without constraints, all in one bank.
+
+    Attributes:
+        cost: [b, K'] what each hypothesis that is kept loses, for its rank only.
+    """
+
+    cost: Tensor | float = 0.0
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+
+    def candidates(
+        self,
+        log_probs: Tensor,
+        weights: Tensor | None,
+        sentences: Tensor,
+        position: int,
+        size: int,
+        prefix: PrefixStates | None,
+    ) -> tuple[Tensor, Tensor]:
+        """The candidates of each hypothesis: log-probabilities and tokens, [N, k] each; see `Banks.candidates`."""
+        del weights, sentences, position, prefix
+        # The best K of a sentence are among the best K of each of its hypotheses.
+        return largest(log_probs, min(size, log_probs.shape[1]), self._limits.fast)
+
+    def allocate(self, candidates: Tensor, size: int) -> Tensor:
+        """The `size` candidates to keep of [b, K' k]; `cost` is theirs afterwards."""
+        return candidates.topk(size, 1).indices
+
+    def select(self, sentences: Tensor, open_rows: Tensor, order: Tensor, rows: Tensor, tokens: Tensor) -> None:
+        """Go on with the hypotheses `rows` [N'] and their next tokens [N'].
+
+        `open_rows` [b'] of the `sentences` [b] go on, with the candidates that were kept in this `order` [b, K].
+        """
+
+
+class Banks(OneBank):
     """What the hypotheses of a search have said, and the best candidates for the next token.
 
     Attributes:
-        cost: [b, K'] what each hypothesis loses, for its rank only, because it translates source words again: by a step
-            on the words of a constraint that is met, or by a constraint whose words earlier steps have translated.
+        cost: of translating source words again: by a step on the words of a constraint that is met, or by a constraint
+            whose words earlier steps have translated.
     """
 
+    cost: Tensor
+
     def __init__(self, limits: Limits) -> None:
-        self._limits, count, device = limits, len(limits.constraints), limits.lengths.device
+        super().__init__(limits)
+        count, device = len(limits.constraints), limits.lengths.device
         self._tries = [Trie(constraints, limits.edges) for constraints in limits.constraints]
         self._most = max(sum(len(c.alternatives) for c in each) for each in limits.constraints)
         self._said = [Said()] * count
@@ -71,7 +111,7 @@ class Banks:
         size: int,
         prefix: PrefixStates | None,
     ) -> tuple[Tensor, Tensor]:
-        """The candidates of each hypothesis, [b, K', k]: its best tokens, and those that meet constraints.
+        """The candidates of each hypothesis, [N, k]: its best tokens, and those that meet constraints.
 
         Args:
             log_probs: [N, V] of possible tokens.
@@ -116,8 +156,7 @@ class Banks:
             log_probs[unmet, eos] = float("-inf")
         self._needs, self._charges = (each.view(len(sentences), -1) for each in (needs, charges))
         impossible = (needs == _IMPOSSIBLE) | ((needs >= left.unsqueeze(1)) & (words != eos))
-        shape = len(sentences), width, -1
-        return values.masked_fill(impossible, float("-inf")).view(shape), words.view(shape)
+        return values.masked_fill(impossible, float("-inf")), words
 
     def _ordinary(self, outlooks: Sequence[Outlook], endings: Sequence[bool], words: Tensor) -> Tensor:
         """What is needed after each of the words [N, k] if it is of no alternative."""
@@ -181,10 +220,7 @@ class Banks:
         return _Looks(stands.tolist(), self._costs)
 
     def allocate(self, candidates: Tensor, size: int) -> Tensor:
-        """The `size` candidates to keep of [b, K' k]: the best of each bank, then the second ones, and so on.
-
-        `cost` is theirs afterwards.
-        """
+        """The `size` candidates to keep of [b, K' k]: the best of each bank, then the second ones, and so on."""
         cost = self.cost.repeat_interleave(candidates.shape[1] // self.cost.shape[1], 1) + self._charges
         values = candidates - cost
         order = values.sort(dim=1, descending=True, stable=True).indices
@@ -198,10 +234,6 @@ class Banks:
         return flat
 
     def select(self, sentences: Tensor, open_rows: Tensor, order: Tensor, rows: Tensor, tokens: Tensor) -> None:
-        """Go on with the hypotheses `rows` [N'] and their next tokens [N'].
-
-        `open_rows` [b'] of the `sentences` [b] go on, with the candidates that were kept in this `order` [b, K].
-        """
         numbers, before = sentences[open_rows].repeat_interleave(order.shape[1]).tolist(), rows.tolist()
         self._said = [
             self._tries[sentence].after(self._said[row], token)
