@@ -6,8 +6,9 @@ neural machine translation"). Attention says when a constraint may begin, and wh
 (Hasler et al. 2018, "Neural machine translation decoding with terminology constraints").
 """
 
+import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -18,8 +19,22 @@ from nmt.search.core import Limits
 from nmt.search.prefixes import PrefixStates
 
 _IMPOSSIBLE = 1 << 30
-#: A step with more than this weight on the words of constraints that are met translates these again.
-_AGAIN, _MOST_COST = 0.5, 3.0
+#: What a constraint costs whose source words are translated already, and a step that translates them again.
+_LATE, _AGAIN = 10.0, 3.0
+#: A constraint takes the place of the tokens that are at least as probable where it begins.
+_DISPLACED = math.log(0.05)
+
+
+class _Candidate(NamedTuple):
+    """A token of an alternative, or its column among the best ones: what is needed after it, and what it costs.
+
+    `cost` is for what it meets, `part` as long as it has said a part.
+    """
+
+    token: int
+    need: int
+    cost: float = 0.0
+    part: float = 0.0
 
 
 class _Looks(NamedTuple):
@@ -87,8 +102,11 @@ class Banks(OneBank):
         self._coverage = torch.zeros(count, 0 if self._slots is None else self._slots.shape[1], device=device)
         # Of each row at its last step and when its path began.
         self._costs = self._begun = [list[float]()] * count
-        # Of the candidates, [b, K' k].
-        self._needs = self._charges = torch.zeros(0)
+        # Of each row: the probable tokens of its last step and where its path began, and what each constraint replaces.
+        self._probable = self._rivals = [frozenset[int]()] * count
+        self._displaced: list[tuple[tuple[int, frozenset[int]], ...]] = [()] * count
+        # Of the candidates, [b, K' k] and [2, b, K' k].
+        self._needs = self._costs_of = torch.zeros(0)
         starts = [True] if limits.edges is None else limits.edges.starts
         self._starts = torch.tensor(starts, device=device)
 
@@ -130,31 +148,37 @@ class Banks(OneBank):
         left = (self._limits.lengths[sentences] - position).repeat_interleave(width)
         # Some of the best tokens may be impossible: the end, and what completes an alternative once more.
         values, words = largest(log_probs, min(size + 1 + self._most, log_probs.shape[1]), self._limits.fast)
+        self._probable = [
+            frozenset(token for token, value in zip(*each, strict=True) if value >= _DISPLACED)
+            for each in zip(words.tolist(), values.tolist(), strict=True)
+        ]
         tops, numbers = words.tolist(), sentences.repeat_interleave(width).tolist()
         outlooks = [self._tries[number].outlook(said) for number, said in zip(numbers, self._said, strict=True)]
         endings = [outlook.need > 0 and top[0] == eos for outlook, top in zip(outlooks, tops, strict=True)]
-        offers: list[list[tuple[int, int, float]]] = []
-        known: list[tuple[int, int, int, float]] = []
+        offers: list[list[_Candidate]] = []
+        best: list[tuple[int, _Candidate]] = []
         for row, (outlook, top, rest) in enumerate(zip(outlooks, tops, left.tolist(), strict=True)):
             forced = prefix is not None and prefix.forces(row)
-            inside, more = self._row(row, outlook, top, rest, looks, (endings[row], forced))
-            known += [(row, *each) for each in inside]
+            among, more = self._row(row, outlook, top, rest, looks, (endings[row], forced))
+            best += [(row, each) for each in among]
             offers.append(more)
         needs = self._ordinary(outlooks, endings, words)
-        charges = self.cost.new_zeros(needs.shape)
-        if known:
-            rows, columns, need, cost = zip(*known, strict=True)
-            needs[rows, columns], charges[rows, columns] = needs.new_tensor(need), charges.new_tensor(cost)
+        costs = self.cost.new_zeros(2, *needs.shape)
+        if best:
+            rows, columns = [row for row, _ in best], [each.token for _, each in best]
+            needs[rows, columns] = needs.new_tensor([each.need for _, each in best])
+            costs[:, rows, columns] = costs.new_tensor([[each.cost, each.part] for _, each in best]).T
         if most := max(map(len, offers)):
-            filled = [[*each, *[(eos, _IMPOSSIBLE, 0.0)] * (most - len(each))] for each in offers]
-            tokens = words.new_tensor([[token for token, _, _ in each] for each in filled])
+            filled = [[*each, *[_Candidate(eos, _IMPOSSIBLE)] * (most - len(each))] for each in offers]
+            tokens = words.new_tensor([[each.token for each in row] for row in filled])
             values, words = torch.cat([values, log_probs.gather(1, tokens)], 1), torch.cat([words, tokens], 1)
-            needs = torch.cat([needs, needs.new_tensor([[need for _, need, _ in each] for each in filled])], 1)
-            charges = torch.cat([charges, charges.new_tensor([[cost for *_, cost in each] for each in filled])], 1)
+            needs = torch.cat([needs, needs.new_tensor([[each.need for each in row] for row in filled])], 1)
+            more_costs = costs.new_tensor([[[each.cost, each.part] for each in row] for row in filled])
+            costs = torch.cat([costs, more_costs.movedim(2, 0)], 2)
         unmet = [row for row, outlook in enumerate(outlooks) if outlook.need]
         if unmet:  # for those who record the search
             log_probs[unmet, eos] = float("-inf")
-        self._needs, self._charges = (each.view(len(sentences), -1) for each in (needs, charges))
+        self._needs, self._costs_of = needs.view(len(sentences), -1), costs.view(2, len(sentences), -1)
         impossible = (needs == _IMPOSSIBLE) | ((needs >= left.unsqueeze(1)) & (words != eos))
         return values.masked_fill(impossible, float("-inf")), words
 
@@ -178,27 +202,30 @@ class Banks(OneBank):
         left: int,
         looks: _Looks | None,
         flags: tuple[bool, bool],
-    ) -> tuple[list[tuple[int, int, float]], list[tuple[int, int, float]]]:
+    ) -> tuple[list[_Candidate], list[_Candidate]]:
         """The tokens of alternatives among the best of a hypothesis, by column, and those that are offered.
 
-        Each with what is needed after it and its cost. `flags`: whether the hypothesis would end, and whether a prefix
-        says what comes.
+        `flags`: whether the hypothesis would end, and whether a prefix says what comes.
         """
         ending, forced = flags
         stands = None if looks is None else looks.stands[row]
         anywhere = ending or outlook.need >= left or stands is None
-        known, offered = list[tuple[int, int, float]](), list[tuple[int, int, float]]()
+        among, offered = list[_Candidate](), list[_Candidate]()
         for token, special in outlook.special.items():
             costs = (self._costs if special.first else self._begun)[row]
-            cost = min((costs[number] for number in special.meets if costs), default=0.0)
+            cost, part = (min((costs[number] for number in numbers if costs), default=0.0)
+                          for numbers in (special.meets, () if special.meets else special.parts))  # fmt: skip
             helps = special.need < outlook.need
             if token in top:
                 again = not forced and any(stands is None or stands[number] for number in special.repeats)
                 impossible = again or (ending and not helps)
-                known.append((top.index(token), _IMPOSSIBLE if impossible else special.need, cost))
+                among.append(_Candidate(top.index(token), _IMPOSSIBLE if impossible else special.need, cost, part))
             elif helps and (anywhere or not special.begins or any(stands[n] for n in special.begins)):
-                offered.append((token, special.need, cost))
-        return known, offered
+                offered.append(_Candidate(token, special.need, cost, part))
+        for number, tokens in self._displaced[row] if stands is not None and not forced else ():
+            if stands[number]:
+                among += [_Candidate(top.index(token), _IMPOSSIBLE) for token in tokens.intersection(top)]
+        return among, offered
 
     def _look(self, weights: Tensor | None, sentences: Tensor, width: int) -> _Looks | None:
         """Where each row looks; adds to `cost` if on the words of a constraint that is met."""
@@ -213,16 +240,16 @@ class Banks(OneBank):
         bits = 1 << torch.arange(masks.shape[1], device=masks.device)
         met = (torch.tensor([said.met for said in self._said], device=masks.device).unsqueeze(1) & bits) > 0
         on_met = (mass * met).sum(1)
-        again = torch.where(on_met > _AGAIN, _cost(on_met), 0.0)
-        self.cost = self.cost + again.double().view_as(self.cost)
-        self._costs = _cost(self._coverage).tolist()
+        self.cost = self.cost + (_AGAIN * torch.where(on_met > 0.5, on_met, 0.0)).double().view_as(self.cost)
+        self._costs = (_LATE * self._coverage.clamp(max=1.0)).tolist()
         self._coverage = self._coverage + mass
         return _Looks(stands.tolist(), self._costs)
 
     def allocate(self, candidates: Tensor, size: int) -> Tensor:
         """The `size` candidates to keep of [b, K' k]: the best of each bank, then the second ones, and so on."""
-        cost = self.cost.repeat_interleave(candidates.shape[1] // self.cost.shape[1], 1) + self._charges
-        values = candidates - cost
+        of_meeting, of_parts = self._costs_of
+        cost = self.cost.repeat_interleave(candidates.shape[1] // self.cost.shape[1], 1) + of_meeting
+        values = candidates - cost - of_parts
         order = values.sort(dim=1, descending=True, stable=True).indices
         needs = self._needs.masked_fill(torch.isinf(values), _IMPOSSIBLE)
         banks, by_bank = needs.gather(1, order).sort(dim=1, stable=True)
@@ -235,17 +262,16 @@ class Banks(OneBank):
 
     def select(self, sentences: Tensor, open_rows: Tensor, order: Tensor, rows: Tensor, tokens: Tensor) -> None:
         numbers, before = sentences[open_rows].repeat_interleave(order.shape[1]).tolist(), rows.tolist()
-        self._said = [
-            self._tries[sentence].after(self._said[row], token)
-            for sentence, row, token in zip(numbers, before, tokens.tolist(), strict=True)
-        ]
-        self._begun = [
-            (self._costs if len(said.path) == 1 else self._begun)[row]
-            for said, row in zip(self._said, before, strict=True)
-        ]
+        states = [list[Any](), list[Any](), list[Any](), list[Any]()]
+        for number, row, token in zip(numbers, before, tokens.tolist(), strict=True):
+            trie, said = self._tries[number], self._said[row]
+            following = trie.after(said, token)
+            first = len(following.path) == 1
+            rivals = self._probable[row] if first else self._rivals[row]
+            meets = trie.outlook(said).special[token].meets if following.path else ()
+            replaced = tuple((each, rivals.difference(following.path)) for each in meets)
+            costs = (self._costs if first else self._begun)[row]
+            for state, value in zip(states, (following, costs, rivals, self._displaced[row] + replaced), strict=True):
+                state.append(value)
+        self._said, self._begun, self._rivals, self._displaced = states
         self.cost, self._coverage = self.cost.gather(1, order)[open_rows], self._coverage[rows]
-
-
-def _cost(covered: Tensor) -> Tensor:
-    """The cost of translating source words again of which this weight is covered."""
-    return -torch.log1p(-covered.clamp(max=1.0)).clamp(min=-_MOST_COST)

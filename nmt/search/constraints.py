@@ -57,7 +57,7 @@ class Special(NamedTuple):
     Attributes:
         need: the number of tokens that are needed after it.
         begins: the constraints that it may begin; none if it goes on.
-        meets: the constraints that it meets.
+        meets: the constraints that it meets; parts: those of which it says a part.
         repeats: those that it meets once more, unless it may go on to another one.
         first: whether it is the first token of its path.
     """
@@ -65,6 +65,7 @@ class Special(NamedTuple):
     need: int
     begins: Sequence[int]
     meets: Sequence[int]
+    parts: Sequence[int]
     repeats: Sequence[int]
     first: bool
 
@@ -112,11 +113,10 @@ class Trie:
         following = self.after(said, token)
         path, met = following.path, following.met
         found = self._open(path, following.edge) if path else {}
-        begins = [number for number in found if not met >> number & 1] if len(path) == 1 else []
-        meets = [number for number, missing in found.items() if not missing and not met >> number & 1]
-        again = [number for number, missing in found.items() if not missing]
-        all_met = all(met >> number & 1 for number in found)
-        return Special(self._need(following), begins, meets, again if all_met else [], len(path) == 1)
+        unmet = [number for number in found if not met >> number & 1]
+        meets, first = [number for number in unmet if not found[number]], len(path) == 1
+        again = [] if unmet else [number for number, missing in found.items() if not missing]
+        return Special(self._need(following), unmet if first else [], meets, unmet, again, first)
 
     def after(self, said: Said, token: int) -> Said:
         """What is said after one more token."""

@@ -291,12 +291,14 @@ class Vocabulary:
 
     @cached_property
     def edges(self) -> tuple[list[bool], list[bool]]:
-        """Whether each token begins a word of a text, and whether it ends one: with a space or a mark, as the end does.
+        """Whether a word ends before each token, and whether one may begin right after it.
 
-        A byte may be a part of a letter.
+        It ends before a space, a mark and the end of the text; it begins after a space, a bracket, a dash, a quote. A
+        byte may be a part of a letter.
         """
         starts = [not text or not _in_word(text[0]) for text in self._texts]
-        ends = [bool(text) and not _in_word(text[-1]) for text in self._texts]
+        ends = [text[-1:] in (SPACE, *"\"'/") or unicodedata.category(text[-1]) in ("Ps", "Pi", "Pd") if text else False
+                for text in self._texts]  # fmt: skip
         for token in np.flatnonzero(self._bytes >= 0).tolist():
             starts[token] = ends[token] = False
         return starts, ends
