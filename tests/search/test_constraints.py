@@ -140,8 +140,40 @@ def test_a_step_that_looks_at_a_word_that_is_said_loses_rank() -> None:
     [[best, second]] = BeamSearch(4, length_penalty=0.0, nbest=2)(step, step.start(), told)
     assert best.tokens == [C, D, EOS]
     assert second.tokens == [C, A, EOS]
-    assert second.score == pytest.approx(math.log(0.6) + math.log(0.1), abs=1e-3)
+    assert second.score == pytest.approx(math.log(0.6) - 3 * 0.9, abs=1e-3)
     assert second.log_prob == pytest.approx(math.log(0.6), abs=1e-3)
+
+
+def looking(chains: Tensor, tables: dict[int, float]) -> list[int]:
+    """The best tokens that say C, of slot 1; `tables` has the weight on slot 1 after a token."""
+    weights = torch.zeros(1, V, 1, 2)
+    weights[0, :, 0, 0] = 1.0
+    for token, weight in tables.items():
+        weights[0, token, 0] = torch.tensor([1 - weight, weight])
+    step = Looking(chains, weights)
+    told = limits([9], [[Constraint([[C]], [1])]])._replace(slots=torch.ones(1, 2, dtype=torch.bool))
+    [[best]] = BeamSearch(4, length_penalty=0.0)(step, step.start(), told)
+    return best.tokens
+
+
+def test_what_a_constraint_has_replaced_is_not_said_after_it() -> None:
+    """A was the model's own word for slot 1, where the step after C still looks: B comes."""
+    chains = torch.full((1, V, V), 1e-6)
+    chains[0, BOS, A], chains[0, BOS, C] = 0.9, 0.04
+    chains[0, C, A], chains[0, C, B] = 0.9, 0.04
+    chains[0, A, EOS] = chains[0, B, EOS] = 1.0
+    assert looking(chains, {BOS: 0.9, C: 0.9}) == [C, B, EOS]
+    assert looking(chains, {BOS: 0.9}) == [C, A, EOS]
+
+
+def test_a_constraint_is_late_after_its_words_are_translated() -> None:
+    """C after A is ten times as likely as C at once, but A has translated slot 1."""
+    chains = torch.full((1, V, V), 1e-6)
+    chains[0, BOS, A], chains[0, BOS, C] = 0.9, 0.001
+    chains[0, A, EOS], chains[0, A, C] = 0.9, 0.01
+    chains[0, C, EOS] = 1.0
+    assert looking(chains, {BOS: 0.9}) == [C, EOS]
+    assert looking(chains, {}) == [A, C, EOS]
 
 
 def test_constraints_need_a_beam() -> None:

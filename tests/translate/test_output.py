@@ -196,7 +196,7 @@ def test_a_glossary_is_obeyed_and_reported(trained: Path, here: Path, capfd: Cap
         (words[2:], "Give glossary=FILE or keep=placeholders as well."),
         ([*words, "resume=auto"], "cannot be combined with resume="),
         (["glossary=missing.tsv"], "missing.tsv"),
-        (["keep=names"], "keep=names: must be one of placeholders, numbers"),
+        (["keep=names"], "keep=names: must be placeholders or numbers"),
     ):
         line = (f"run={trained}", f"input={here / 'in.txt'}", f"output={here / 'new.txt'}", *more)
         assert call("translate", *line) == 1
