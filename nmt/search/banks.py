@@ -215,7 +215,7 @@ class Banks(OneBank):
             costs = (self._costs if special.first else self._begun)[row]
             cost, part = (min((costs[number] for number in numbers if costs), default=0.0)
                           for numbers in (special.meets, () if special.meets else special.parts))  # fmt: skip
-            helps = special.need < outlook.need
+            helps = bool(special.parts)
             if token in top:
                 again = not forced and any(stands is None or stands[number] for number in special.repeats)
                 impossible = again or (ending and not helps)
@@ -224,7 +224,8 @@ class Banks(OneBank):
                 offered.append(_Candidate(token, special.need, cost, part))
         for number, tokens in self._displaced[row] if stands is not None and not forced else ():
             if stands[number]:
-                among += [_Candidate(top.index(token), _IMPOSSIBLE) for token in tokens.intersection(top)]
+                rivals = tokens.intersection(top).difference(outlook.special)
+                among += [_Candidate(top.index(token), _IMPOSSIBLE) for token in rivals]
         return among, offered
 
     def _look(self, weights: Tensor | None, sentences: Tensor, width: int) -> _Looks | None:

@@ -14,7 +14,7 @@ class Constraint(NamedTuple):
     """What a hypothesis must say.
 
     Attributes:
-        alternatives: sequences of tokens, one of which must be said.
+        alternatives: sequences of tokens, one of which must be said; one of them must be able to begin after any token.
         slots: the source slots that it translates. It may begin where a step has at least as much weight on them
             together as on any other slot, or where nothing else can come; without slots or weights, anywhere.
         whole: whether the tokens are words, which begin and end at an edge of words.
@@ -25,9 +25,9 @@ class Constraint(NamedTuple):
     whole: bool = True
 
     @property
-    def shortest(self) -> int:
-        """The number of tokens of the shortest alternative."""
-        return min(map(len, self.alternatives))
+    def longest(self) -> int:
+        """The number of tokens of the longest alternative."""
+        return max(map(len, self.alternatives))
 
 
 class Edges(NamedTuple):
@@ -97,6 +97,11 @@ class Trie:
                 for length in range(1, len(tokens) + 1):
                     missing = self._missing.setdefault(tokens[:length], {})
                     missing[number] = min(len(tokens) - length, missing.get(number, len(tokens)))
+        #: The number of tokens that suffice to meet each constraint, wherever it begins.
+        self._shortest = [
+            min(len(each) for each in constraint.alternatives if not constraint.whole or self._starts(each[0]))
+            for constraint in constraints
+        ]
         self._tokens = list(dict.fromkeys(token for path in self._missing for token in path))
         self._outlooks: dict[Said, Outlook] = {}
         self._next: dict[tuple[Said, int], Said] = {}
@@ -152,7 +157,7 @@ class Trie:
         return self._edges is None or (token >= 0 and self._edges.ends[token])
 
     def _need(self, said: Said) -> int:
-        left = {n: each.shortest for n, each in enumerate(self.constraints) if not said.met >> n & 1}
+        left = {n: count for n, count in enumerate(self._shortest) if not said.met >> n & 1}
         begun = self._open(said.path, said.edge) if said.path else {}
         saved = [left[number] - missing for number, missing in begun.items() if number in left]
         return sum(left.values()) - max([0, *saved])

@@ -308,7 +308,7 @@ class Translator:
             batch = make_batch(sources, None, list(range(len(sources))))
             batch = batch._replace(context=context_tensor([part.context for part in parts])).to(self.compute.device)
             lengths = [
-                len(part.prefix) + self._most_pieces(part) + sum(each.shortest for each in part.constraints)
+                len(part.prefix) + self._most_pieces(part) + sum(each.longest for each in part.constraints)
                 for part in parts
             ]
             fast = all(model.fast for model in self.models)

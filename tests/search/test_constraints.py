@@ -21,7 +21,8 @@ PAIR = [Constraint([[A, B]])]
 FORMS = [Constraint([[A, A], [B]])]
 TWO = [Constraint([[C]]), Constraint([[A, B], [D]])]
 TWICE = [Constraint([[C]]), Constraint([[C]])]
-SETS = [[], ONE, PAIR, FORMS, TWO, TWICE]
+LONG = [Constraint([[A], [B, C, D]])]
+SETS = [[], ONE, PAIR, FORMS, TWO, TWICE, LONG]
 
 
 def random_chains(seed: int, count: int) -> Tensor:
@@ -110,6 +111,16 @@ def test_a_word_begins_and_ends_at_an_edge() -> None:
     assert part.tokens == [A, B, C, EOS]
     [[word]] = BeamSearch()(step, step.start(), limits([8], [[Constraint([[A]])]], edges))
     assert any(pair in ((A, C), (A, D), (A, EOS), (A, A)) for pair in zip(word.tokens, word.tokens[1:], strict=False))
+
+
+def test_a_shorter_way_to_write_a_word_is_for_edges_only() -> None:
+    """D alone is C after an edge of words, which there is none: "A B" is said."""
+    edges = Edges([True, True, True, True, False, True, False], [False] * V)
+    chains = torch.full((1, V, V), 0.01)
+    chains[0, BOS, C] = chains[0, C, EOS] = 0.9
+    step = Markov(chains)
+    [[best]] = BeamSearch()(step, step.start(), limits([8], [[Constraint([[A, B], [D]])]], edges))
+    assert (A, B) in zip(best.tokens, best.tokens[1:], strict=False)
 
 
 def test_a_constraint_begins_where_a_step_looks_at_its_words() -> None:
