@@ -16,6 +16,7 @@ from nmt.translation.term_files import open_glossary, read_terms, terms_of
 from nmt.translation.translator import Translator
 from tests.catalogue import DECODERS
 from tests.test_configs import tokenizer
+from tests.text.test_spans import foreign
 from tests.translation.test_shortlist import lexicon as small_lexicon
 from tests.translation.test_translator import small
 
@@ -166,6 +167,6 @@ def test_files_of_terms(tmp_path: Path) -> None:
 def test_a_mistake_in_a_glossary_has_its_line(tmp_path: Path, name: str, text: str, message: str) -> None:
     path = tmp_path / name
     path.write_text(text)
-    words = tokenizer("word").target if "the model" in message else VOCABULARY
+    words = foreign("identity", byte_fallback=False) if "the model" in message else VOCABULARY
     with pytest.raises(UserError, match=message):
         open_glossary(path, None, words, ("de", "en"))
