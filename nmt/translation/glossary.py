@@ -169,6 +169,7 @@ def constraints_of(
         alternatives = [tokens for ways in forms for tokens in ways]
         if slots and inside and alternatives:
             whole = not match.kept and not any(_unspaced(form[0]) or _unspaced(form[-1]) for form in match.targets)
+            whole &= any(vocabulary.edges[0][tokens[0]] for tokens in alternatives)  # no space without a dummy prefix
             constraints.append(Constraint(alternatives, slots, whole))
     return constraints
 
