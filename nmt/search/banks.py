@@ -37,13 +37,6 @@ class _Candidate(NamedTuple):
     part: float = 0.0
 
 
-class _Looks(NamedTuple):
-    """Where the rows of a step look: whether on the words of each constraint, and the cost of meeting it from here."""
-
-    stands: list[list[bool]]
-    costs: list[list[float]]
-
-
 class OneBank:
     """The best candidates for the next token of a beam without constraints, all in one bank.
 
@@ -144,7 +137,7 @@ class Banks(OneBank):
             all constraints, and they still fit into its length.
         """
         width, eos = log_probs.shape[0] // sentences.shape[0], self._limits.eos
-        looks = self._look(weights, sentences, width)
+        stands = self._look(weights, sentences, width)
         left = (self._limits.lengths[sentences] - position).repeat_interleave(width)
         # Some of the best tokens may be impossible: the end, and what completes an alternative once more.
         values, words = largest(log_probs, min(size + 1 + self._most, log_probs.shape[1]), self._limits.fast)
@@ -159,7 +152,8 @@ class Banks(OneBank):
         best: list[tuple[int, _Candidate]] = []
         for row, (outlook, top, rest) in enumerate(zip(outlooks, tops, left.tolist(), strict=True)):
             forced = prefix is not None and prefix.forces(row)
-            among, more = self._row(row, outlook, top, rest, looks, (endings[row], forced))
+            of_row = None if stands is None else stands[row]
+            among, more = self._row(row, outlook, top, rest, of_row, (endings[row], forced))
             best += [(row, each) for each in among]
             offers.append(more)
         needs = self._ordinary(outlooks, endings, words)
@@ -200,15 +194,15 @@ class Banks(OneBank):
         outlook: Outlook,
         top: Sequence[int],
         left: int,
-        looks: _Looks | None,
+        stands: Sequence[bool] | None,
         flags: tuple[bool, bool],
     ) -> tuple[list[_Candidate], list[_Candidate]]:
         """The tokens of alternatives among the best of a hypothesis, by column, and those that are offered.
 
-        `flags`: whether the hypothesis would end, and whether a prefix says what comes.
+        `stands`: whether the step stands on the words of each constraint. `flags`: whether the hypothesis would end,
+        and whether a prefix says what comes.
         """
         ending, forced = flags
-        stands = None if looks is None else looks.stands[row]
         anywhere = ending or outlook.need >= left or stands is None
         among, offered = list[_Candidate](), list[_Candidate]()
         for token, special in outlook.special.items():
@@ -228,8 +222,8 @@ class Banks(OneBank):
                 among += [_Candidate(top.index(token), _IMPOSSIBLE) for token in rivals]
         return among, offered
 
-    def _look(self, weights: Tensor | None, sentences: Tensor, width: int) -> _Looks | None:
-        """Where each row looks; adds to `cost` if on the words of a constraint that is met."""
+    def _look(self, weights: Tensor | None, sentences: Tensor, width: int) -> list[list[bool]] | None:
+        """Whether each row stands on the words of each constraint; adds to `cost` for those that are met."""
         if weights is None or self._slots is None:
             self._costs = [[]] * len(self._said)
             return None
@@ -238,13 +232,12 @@ class Banks(OneBank):
         looked = weights[:, heads, : masks.shape[2]].float().mean(1).unsqueeze(1)
         mass = (looked * masks).sum(2)
         stands = (mass >= looked.masked_fill(masks, -1.0).amax(2)) | ~masks.any(2)
-        bits = 1 << torch.arange(masks.shape[1], device=masks.device)
-        met = (torch.tensor([said.met for said in self._said], device=masks.device).unsqueeze(1) & bits) > 0
-        on_met = (mass * met).sum(1)
+        met = [[said.met >> number & 1 for number in range(mass.shape[1])] for said in self._said]
+        on_met = (mass * mass.new_tensor(met)).sum(1)
         self.cost = self.cost + (_AGAIN * torch.where(on_met > 0.5, on_met, 0.0)).double().view_as(self.cost)
         self._costs = (_LATE * self._coverage.clamp(max=1.0)).tolist()
         self._coverage = self._coverage + mass
-        return _Looks(stands.tolist(), self._costs)
+        return [[bool(each) for each in row] for row in stands.tolist()]
 
     def allocate(self, candidates: Tensor, size: int) -> Tensor:
         """The `size` candidates to keep of [b, K' k]: the best of each bank, then the second ones, and so on."""

@@ -168,10 +168,17 @@ def constraints_of(
         forms = [_alternatives(form, vocabulary, match.kept, glued) for form in match.targets]
         alternatives = [tokens for ways in forms for tokens in ways]
         if slots and inside and alternatives:
-            whole = not match.kept and not any(_unspaced(form[0]) or _unspaced(form[-1]) for form in match.targets)
-            whole &= any(vocabulary.edges[0][tokens[0]] for tokens in alternatives)  # no space without a dummy prefix
-            constraints.append(Constraint(alternatives, slots, whole))
+            # A foreign tokenizer may write no space before the first word.
+            begins = any(vocabulary.edges[0][tokens[0]] for tokens in alternatives)
+            constraints.append(Constraint(alternatives, slots, begins and _is_whole(match, text)))
     return constraints
+
+
+def _is_whole(match: Match, text: str) -> bool:
+    """Whether the translation of a term is words: of a script with spaces, and not beside letters that are kept."""
+    beside = text[match.begin - 1 : match.begin] + text[match.end : match.end + 1]
+    unspaced = any(_unspaced(form[0]) or _unspaced(form[-1]) for form in match.targets)
+    return not unspaced and not (match.kept and any(map(str.isalnum, beside)))
 
 
 def _alternatives(form: str, vocabulary: Vocabulary, kept: bool, glued: bool) -> list[tuple[int, ...]]:
@@ -192,8 +199,8 @@ def uses(glossary: Glossary, source: str, text: str, vocabulary: Vocabulary) -> 
     found: list[Use] = []
     taken: list[Span] = []
     for match in glossary.find(source):
-        forms = "|".join(map(re.escape, sorted(match.targets, key=len, reverse=True)))
-        pattern = forms if match.kept or any(map(_unspaced, match.targets[0])) else rf"(?<!\w)(?:{forms})(?!\w)"
+        whole = _is_whole(match, source)
+        pattern = "|".join(_pattern(form, whole) for form in sorted(match.targets, key=len, reverse=True))
         flags = re.IGNORECASE * (not match.kept)
         spans = (place.span() for place in re.finditer(pattern, text, flags))
         span = next((each for each in spans if all(each[1] <= a or b <= each[0] for a, b in taken)), None)
@@ -206,3 +213,8 @@ def uses(glossary: Glossary, source: str, text: str, vocabulary: Vocabulary) -> 
             reason = "it stands where a long line was cut"
         found.append(Use(match, span, reason))
     return found
+
+
+def _pattern(form: str, whole: bool) -> str:
+    before, after = (r"(?<!\w)" * form[0].isalnum(), r"(?!\w)" * form[-1].isalnum()) if whole else ("", "")
+    return before + re.escape(form) + after

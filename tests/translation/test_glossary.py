@@ -21,8 +21,8 @@ from tests.translation.test_shortlist import lexicon as small_lexicon
 from tests.translation.test_translator import small
 
 VOCABULARY = tokenizer("unigram").target
-TERMS = Glossary(terms_of({"eins": "seven", "zwei drei": ["red house", "blue"]}))
-SENTENCES = ["eins zwei drei", "rot", "vier eins eins", "zwei drei und zwei"]
+TERMS = Glossary(terms_of({"eins": "seven", "zwei drei": ["red house", "blue"]}), ("placeholders", "numbers"))
+SENTENCES = ["eins zwei drei", "rot", "vier eins eins", "zwei drei und zwei", "rot {0}, 12 (%s)"]
 
 
 def found(text: str, *terms: str, keep: tuple[str, ...] = ()) -> list[str]:
@@ -94,7 +94,7 @@ def test_an_ensemble_with_prefixes_uses_the_terms_in_the_vocabulary_that_a_short
     models = [small("decoder=luong"), small("decoder=none")]
     search = BeamSearch(4)
     requests = [
-        Request(sentence, prefix, glossary=TERMS) for sentence, prefix in zip(SENTENCES, ["", "four", "on", "tw"])
+        Request(sentence, prefix, glossary=TERMS) for sentence, prefix in zip(SENTENCES, ["", "four", "on", "tw", ""])
     ]
     said(Translator(models, tokenizer("unigram"), search), requests)
     shortlist = Shortlist(small_lexicon(), 1, VOCABULARY.size, joint=True)
