@@ -322,7 +322,7 @@ def test_a_client_that_leaves_is_dropped_from_the_queue(trained: Path) -> None:
 def test_a_glossary_is_a_field_of_each_request(both: TestClient) -> None:
     terms: Json = {"glossary": {"zwei": ["nine", "eight"]}, "keep": ["placeholders"]}
     found = texts(post(both, "/v1/translate", text=["zwei drei {0}", "eins"], search={"beam_size": 4}, **terms))
-    assert ("nine" in found[0]) + ("eight" in found[0]) == 1
+    assert "nine" in found[0] or "eight" in found[0]
     assert "{0}" in found[0]
     assert found[1] == texts(post(both, "/v1/translate", text="eins", search={"beam_size": 4}))[0]
     libre = both.post("/translate", json={"q": "zwei drei", "source": "auto", "target": "", **terms})
