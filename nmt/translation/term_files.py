@@ -1,9 +1,10 @@
 """Files of terms: tables of two columns (.tsv, .csv) and TBX, the XML format of terminology databases (ISO 30042)."""
 
 import csv
-import xml.parsers.expat
+import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from xml.etree import ElementTree
 
 from nmt.data.languages import UNNAMED
 from nmt.data.lines import open_lines
@@ -96,64 +97,50 @@ def _rows(lines: Iterable[str], name: str, delimiter: str) -> Iterator[Entry]:
 
 
 def _tbx(path: Path, languages: tuple[str, str]) -> list[Entry]:
-    """Concepts with terms in both languages, read without a tree; entities and external files are never read."""
-    reader = _Concepts(path, languages)
-    parser = xml.parsers.expat.ParserCreate()
-    parser.StartElementHandler, parser.EndElementHandler = reader.start, reader.end
-    parser.CharacterDataHandler, parser.EntityDeclHandler = reader.text, reader.refuse
-    reader.line = lambda: parser.CurrentLineNumber
+    """The concepts with terms in both languages; entities are refused, and external files are never read."""
     with open_binary(path) as file:
         data = file.read(_MOST_BYTES + 1)
     if len(data) > _MOST_BYTES:
         raise UserError(f"{path} is larger than {_MOST_BYTES >> 20} MB. Leave out what is not for this translation.")
+    if (at := data.find(b"<!ENTITY")) >= 0:
+        line = 1 + data.count(b"\n", 0, at)
+        raise UserError(f"{path}, line {line}: declares an entity. Write the text itself in its place.")
+    entries, known, depth = list[Entry](), set[str](), 0
+    wanted = [base_language(each) for each in languages]
+    parser = ElementTree.XMLParser(encoding="utf-8")  # as which the file was opened, whatever it declares
     try:
-        parser.Parse(data, True)
-    except xml.parsers.expat.ExpatError as error:
-        raise UserError(f"{path}, line {error.lineno}: not well-formed XML, so no TBX file.") from error
-    if not reader.entries:
-        known = ", ".join(sorted(reader.languages)) or "none"
+        for event, element in ElementTree.iterparse(io.BytesIO(data), ("start", "end"), parser):
+            depth += 1 if event == "start" else -1
+            if depth > _MOST_DEPTH:
+                raise UserError(f"{path}: has elements within {_MOST_DEPTH} others, so it is no TBX file.")
+            if event == "end" and _name(element) in ("termEntry", "conceptEntry"):
+                terms = _terms(element)
+                known.update(terms)
+                source, target = (terms.get(each, []) for each in wanted)
+                if source and target:
+                    entries.append(Entry(source, target, f"{path}, concept {element.get('id', len(entries) + 1)}"))
+                element.clear()
+    except ElementTree.ParseError as error:
+        raise UserError(f"{path}, line {error.position[0]}: not well-formed XML, so no TBX file.") from error
+    if not entries:
         raise UserError(
             f"{path} has no terms from {languages[0]} to {languages[1]}, the languages of the run. Its languages: "
-            f"{known}."
+            f"{', '.join(sorted(known)) or 'none'}."
         )
-    return reader.entries
+    return entries
 
 
-class _Concepts:
-    """Collects the terms of the concepts of a TBX file."""
+def _terms(concept: ElementTree.Element) -> dict[str, list[str]]:
+    """The terms of a concept by language."""
+    terms: dict[str, list[str]] = {}
+    for section in concept:
+        if _name(section) in ("langSet", "langSec"):
+            language = base_language(section.get("{http://www.w3.org/XML/1998/namespace}lang", ""))
+            texts = ("".join(each.itertext()) for each in section.iter() if _name(each) == "term")
+            terms.setdefault(language, []).extend(" ".join(text.split()) for text in texts if text.strip())
+    return terms
 
-    def __init__(self, path: Path, languages: tuple[str, str]) -> None:
-        self.path, self.entries, self.languages = path, list[Entry](), set[str]()
-        self.line = lambda: 0
-        self._wanted = [base_language(each) for each in languages]
-        self._terms: dict[str, list[str]] = {}
-        self._language, self._text = "", ""
-        self._inside, self._depth = False, 0
 
-    def start(self, name: str, attributes: dict[str, str]) -> None:
-        self._depth += 1
-        if self._depth > _MOST_DEPTH:
-            raise UserError(f"{self.path}, line {self.line()}: elements within {_MOST_DEPTH} others. This is no TBX.")
-        if name in ("termEntry", "conceptEntry"):
-            self._terms = {}
-        elif name in ("langSet", "langSec"):
-            self._language = base_language(attributes.get("xml:lang", attributes.get("lang", "")))
-            self.languages.add(self._language)
-        elif name == "term":
-            self._inside, self._text = True, ""
-
-    def text(self, data: str) -> None:
-        self._text += data if self._inside else ""
-
-    def end(self, name: str) -> None:
-        self._depth -= 1
-        if name == "term":
-            self._inside = False
-            self._terms.setdefault(self._language, []).append(" ".join(self._text.split()))
-        elif name in ("termEntry", "conceptEntry"):
-            source, target = (list(filter(None, self._terms.get(each, ()))) for each in self._wanted)
-            if source and target:
-                self.entries.append(Entry(source, target, f"{self.path}, line {self.line()}"))
-
-    def refuse(self, name: str, *_: object) -> None:
-        raise UserError(f"{self.path}, line {self.line()}: declares the entity '{name}'. Write the text itself.")
+def _name(element: ElementTree.Element) -> str:
+    """The name of an element without its namespace."""
+    return element.tag.rpartition("}")[2]
