@@ -17,12 +17,15 @@ from nmt.config.composition import compose
 from nmt.config.quotes import quote
 from nmt.data import python_text
 from nmt.data.document_lines import Followed, Follower
+from nmt.data.languages import UNNAMED
 from nmt.links import Link
 from nmt.notebook import Explanation, Inspection, WhatIf, viewer_html
 from nmt.system.errors import UserError
 from nmt.text.canonical import shows_nothing
+from nmt.translation.glossary import Keep
 from nmt.translation.heads import AUTO
 from nmt.translation.request import Request, requests_of
+from nmt.translation.term_files import open_glossary
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation, Views
 
@@ -30,11 +33,14 @@ if TYPE_CHECKING:
     from nmt.drawing.heatmap import Level, NotebookFigure
     from nmt.inspection.document import Style
 
+#: A file of terms, or source term -> target term or its forms.
+Terms = str | Path | Mapping[str, str | Sequence[str]]
 # Settings of `nmt.translate` for the output of translations, which nmt.load does not take.
 _OF_THE_COMMAND = frozenset(
     {
         *("run", "input", "output", "alignments", "heatmaps", "view", "head", "shift"),
         *("prefix", "format", "scores", "weights", "include", "documents", "show", "resume", "invalid"),
+        *("glossary", "keep", "terms"),
     }
 )
 
@@ -57,7 +63,7 @@ def load(run: str | Path | Sequence[str | Path], *settings: str) -> "RunTranslat
     config.run = [str(run)] if isinstance(run, str | Path) else [str(folder) for folder in run]
     request = read(TranslatorRequest, config, overrides)
     translator = request.open()
-    return RunTranslator(translator, translator.heads.default)
+    return RunTranslator(translator, translator.heads.default, request.runs[0].languages)
 
 
 class RunTranslator:
@@ -67,9 +73,9 @@ class RunTranslator:
     is a UserError for a run that sees single sentences.
     """
 
-    def __init__(self, translator: Translator, head: str = AUTO) -> None:
-        """`head` is that of the word links in documents."""
-        self._translator, self._head = translator, head
+    def __init__(self, translator: Translator, head: str = AUTO, languages: tuple[str, str] = UNNAMED) -> None:
+        """`head` is that of the word links in documents, `languages` are codes of source and target."""
+        self._translator, self._head, self._languages = translator, head, languages
 
     def translate(
         self,
@@ -77,9 +83,11 @@ class RunTranslator:
         prefixes: Iterable[str] = (),
         contexts: Iterable[Iterable[str]] = (),
         documents: Followed | None = None,
+        glossary: Terms | None = None,
+        keep: Sequence[Keep] = (),
     ) -> list["TranslatedSentence"]:
         """The best translation of each sentence; see `nbest`."""
-        return [ranked[0] for ranked in self.nbest(sentences, prefixes, contexts, documents)]
+        return [ranked[0] for ranked in self.nbest(sentences, prefixes, contexts, documents, glossary, keep)]
 
     def translate_documents(self, documents: Iterable[Iterable[str]]) -> list[list["TranslatedSentence"]]:
         """The best translations of the sentences of each document.
@@ -104,6 +112,8 @@ class RunTranslator:
         prefixes: Iterable[str] = (),
         contexts: Iterable[Iterable[str]] = (),
         documents: Followed | None = None,
+        glossary: Terms | None = None,
+        keep: Sequence[Keep] = (),
     ) -> list[list["TranslatedSentence"]]:
         """The N translations of each sentence, best first, with "search.nbest=N": different texts, or fewer.
 
@@ -115,17 +125,27 @@ class RunTranslator:
             documents: in place of contexts, how sentences belong together: "one" document, or "blank" with an empty
                 sentence after each document. "none" translates each sentence alone. So does None, which warns of it
                 if a run with context is given several sentences.
+            glossary: terms that translations must use: a file (.tsv, .csv or .tbx), or a mapping of source terms, each
+                to a target term or a list of its forms. docs/glossary.md explains them.
+            keep: what to keep as it is: "placeholders", "numbers".
 
         Raises:
             TypeError: something is not text, with its place: "sentences[3]: a float, not text."
-            UserError: a sentence has a line break, the number of prefixes or contexts is not that of the sentences, or
-                the model cannot write a prefix.
+            UserError: a sentence has a line break, the number of prefixes or contexts is not that of the sentences, the
+                model cannot write a prefix or a term, or the glossary has a mistake.
         """
         lines, beginnings = python_text.texts(sentences, "sentences"), python_text.texts(prefixes, "prefixes")
         if beginnings and len(beginnings) != len(lines):
             raise UserError(f"There are {len(beginnings)} prefixes for {len(lines)} sentences. Give one for each.")
         seen = self._contexts(lines, contexts, documents)
-        requests = list(map(Request, lines, beginnings or repeat(""), seen or repeat(())))
+        terms = Path(glossary) if isinstance(glossary, str) else glossary
+        opened = open_glossary(terms, keep, self._translator.tokenizer.target, self._languages)
+        if opened is not None and not self._translator.attends:
+            warnings.warn("decoder=none has no attention, so terms may be misplaced.", stacklevel=3)
+        requests = [
+            Request(*each, glossary=opened)
+            for each in zip(lines, beginnings or repeat(""), seen or repeat(()), strict=False)
+        ]
         nbest_lists = self._translator.translate_chunk(requests)
         for line, ranked in enumerate(nbest_lists, 1):
             _warn(line, ranked)

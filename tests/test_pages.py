@@ -52,6 +52,7 @@ TUTORIALS = [
     "comparing.md",
     "reading-the-pictures.md",
     "documents.md",
+    "glossary.md",
     "translation-json.md",
     "reliability.md",
     "CONTRIBUTING.md",
@@ -134,6 +135,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             shutil.copy(text / f"{name}.{language}", tmp_path / (target if "." in target else f"{target}.txt"))
     sides = [(tmp_path / f"{name}.txt").read_text("utf-8").splitlines() for name in ("german", "english")]
     write_lines(tmp_path / "pairs.tsv", ["\t".join(pair) for pair in zip(*sides, strict=True) if all(pair)])
+    write_lines(tmp_path / "terms.tsv", ["June\tJuly"])
     for name in ("FILE", "new.txt", "book.txt"):
         write_lines(tmp_path / name, ["June 6, 1987", "12 kilograms and 63.5%"])
     return tmp_path

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from nmt.kernels.sizes import round_up
-from nmt.kernels.topk import largest
+from nmt.search.banks import Banks, OneBank
 from nmt.search.core import Forbidding, Hypothesis, Limits, Penalties, Search, SearchState, Step
 from nmt.search.prefixes import PrefixStates
 from nmt.search.texts import Merging
@@ -132,6 +132,7 @@ class BeamSearch(Search):
         wanted, room = (2 * self.nbest, 2 * size) if merging is not None else (self.nbest, size)
         finished = _Finished.none(count, room, device)
         trace: list[_Trace] = []
+        beam = Banks(limits) if any(limits.constraints) else OneBank(limits)
         prefix, forbid, position = PrefixStates.start(limits.prefixes), Forbidding(limits), 0
         while sentences.numel():
             count_open, width = sentences.shape[0], log_probs.shape[1]
@@ -139,13 +140,12 @@ class BeamSearch(Search):
             step_log_probs, weights, state = step(tokens, state)
             position += 1
             allowed = forbid(step_log_probs, lengths.repeat_interleave(width), position, prefix)
-            # The best K of a sentence are among the best K of each of its hypotheses.
-            values, words = largest(allowed, min(size, allowed.shape[1]), limits.fast)
+            values, words = beam.candidates(allowed, weights, sentences, position, size, prefix)
             values, words = values.view(count_open, width, -1), words.view(count_open, -1)
             if merging is not None:
                 merging.restrict(values, words, log_probs, sentences, size)
             candidates = (log_probs.float().unsqueeze(2) + values).flatten(1)
-            _, flat = candidates.topk(min(size, candidates.shape[1]), 1)
+            flat = beam.allocate(candidates, min(size, candidates.shape[1]))
             parents, words = flat // values.shape[2], words.gather(1, flat)
             best = log_probs.gather(1, parents) + values.flatten(1).gather(1, flat).double()
             ends = words == limits.eos
@@ -153,7 +153,7 @@ class BeamSearch(Search):
                 seen = _seen(weights, limits.slots, width)
                 coverage = seen if coverage is None else coverage + seen
             alpha, beta = penalties[sentences].unbind(1)
-            scores = best / self._divisor(torch.full((), position, device=device), alpha.unsqueeze(1))
+            scores = (best - beam.cost) / self._divisor(torch.full((), position, device=device), alpha.unsqueeze(1))
             if coverage is not None and limits.slots is not None:
                 covered = _covered(coverage, limits.slots[sentences])
                 scores = scores + beta.unsqueeze(1) * covered.gather(1, parents)
@@ -170,13 +170,13 @@ class BeamSearch(Search):
             rows = (open_rows.unsqueeze(1) * width + parents[open_rows]).flatten()
             state = state.select(rows, open_rows if open_rows.numel() < count_open else None)
             if coverage is not None:
-                slots = parents[open_rows].unsqueeze(2).expand(-1, -1, coverage.shape[2])
-                coverage = coverage[open_rows].gather(1, slots)
+                coverage = coverage[open_rows.unsqueeze(1), parents[open_rows]]
             tokens = words[open_rows].flatten()
             if prefix is not None:
                 prefix = prefix.select(rows, tokens)
             if merging is not None:
                 merging.select(rows, tokens)
+            beam.select(sentences, open_rows, order, rows, tokens)
             sentences, log_probs = sentences[open_rows], log_probs[open_rows]
         return self._follow(_Finished(*(part[:, :wanted] for part in finished)), trace, limits.eos)
 

@@ -8,6 +8,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from nmt.search.constraints import Constraint, Edges
 from nmt.search.prefixes import Prefix, PrefixStates
 
 
@@ -40,6 +41,9 @@ class Limits(NamedTuple):
     search; () for none. few_sizes: whether sentences that are finished stay in the batch until it has one of few sizes.
     sources: the source tokens of each sentence, on which its random draws depend; () for the numbers of the sentences.
     shows: the text of each token, for a beam search that goes on with one hypothesis for each text; () for any.
+    constraints: what each translation must say, which beam search obeys; () for none. `lengths` must leave room for
+    them. edges: of words, for constraints that are words; None for an edge between any two tokens. heads: whose mean
+    weight says where a step stands; () for all.
     """
 
     bos: int
@@ -53,6 +57,9 @@ class Limits(NamedTuple):
     few_sizes: bool = False
     sources: Sequence[Sequence[int]] = ()
     shows: Sequence[bytes] = ()
+    constraints: Sequence[Sequence[Constraint]] = ()
+    edges: Edges | None = None
+    heads: Sequence[int] = ()
 
 
 class Hypothesis(NamedTuple):

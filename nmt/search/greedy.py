@@ -11,6 +11,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from nmt.search.core import Forbidding, Hypothesis, Limits, Search, SearchState, Step
 from nmt.search.prefixes import PrefixStates
+from nmt.system.errors import UserError
 from nmt.system.limits import Limit, NotNegative, Positive
 
 Temperature = Annotated[float, Limit(lambda value: value > 0, "greater than 0; search=greedy is its limit")]
@@ -83,6 +84,8 @@ def _run(
     `choose` returns the next tokens [N] from log-probabilities [N, V], the numbers [N] of their sentences and the
     number of the token, from 1.
     """
+    if any(limits.constraints):
+        raise UserError("A glossary and keep= need beam search. Give search=beam, or a beam_size of more than 1.")
     count = limits.lengths.shape[0]
     device = limits.lengths.device
     live = torch.arange(count, device=device)

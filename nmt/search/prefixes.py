@@ -21,6 +21,10 @@ class PrefixStates(NamedTuple):
         """The first states, one row per sentence; None if no sentence has a prefix."""
         return cls(list(prefixes), [0] * len(prefixes))._unless_complete()
 
+    def forces(self, row: int) -> bool:
+        """Whether the prefix of a row is not complete."""
+        return self.states[row] < len(self.prefixes[row])
+
     def restrict(self, log_probs: Tensor) -> None:
         """Set log_probs [N, V] of tokens that the prefixes do not allow to -inf, in place."""
         for row, (prefix, state) in enumerate(zip(*self, strict=True)):

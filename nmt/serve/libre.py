@@ -39,7 +39,7 @@ def add_libre(app: FastAPI, pool: ModelPool, lines_only: bool = False) -> None:
             )
         except ValueError as error:
             raise ProblemError(400, "q: a character reference is too long.", field="q", cure="Send text.") from error
-        sentences = await _translations(request, pool, model, passages)
+        sentences = await _translations(request, pool, model, passages, body)
         answer: dict[str, Any] = {"translatedText": [join_passages(each, sentences, markup) for each in passages]}
         if detected is not None:
             answer["detectedLanguage"] = [detected] * len(texts)
@@ -57,7 +57,7 @@ def add_libre(app: FastAPI, pool: ModelPool, lines_only: bool = False) -> None:
 
 
 async def _translations(
-    request: Request, pool: ModelPool, model: Served, texts: Sequence[Sequence[Passage]]
+    request: Request, pool: ModelPool, model: Served, texts: Sequence[Sequence[Passage]], body: LibreBody
 ) -> Iterator[str]:
     """The translation of each sentence of some texts (ProblemError)."""
     follows: Literal["blank", "none"] = "blank" if model.engine.translator.context_sentences else "none"
@@ -68,8 +68,15 @@ async def _translations(
         for passage in [*text, Passage("", ends_document=True)]
         if passage.translated or (passage.ends_document and follows == "blank")
     ]
-    search = SearchBody(nbest=1)
-    asked = TranslateBody(model=model.id, text=lines, search=search, documents=follows, include=[])
+    asked = TranslateBody(
+        model=model.id,
+        text=lines,
+        search=SearchBody(nbest=1),
+        documents=follows,
+        include=[],
+        glossary=body.glossary,
+        keep=body.keep,
+    )
     try:
         model, rows, _ = await pool.off_loop(pool.translations, asked)
     except ProblemError as problem:  # the field is called q here

@@ -19,8 +19,11 @@ from nmt.serve.engine import Engine, Key, SearchSettings, Work
 from nmt.serve.problems import ProblemError, invalid, too_long
 from nmt.serve.rows import Row, Worker
 from nmt.serve.schemas import ExplainBody, ModelBody, PinBody, ScoreBody, SearchBody, TranslateBody, WhatIfBody
+from nmt.system.errors import UserError
 from nmt.text.canonical import shows_nothing
+from nmt.translation.glossary import Glossary
 from nmt.translation.request import Request
+from nmt.translation.term_files import open_glossary
 
 Answer = TypeVar("Answer")
 
@@ -111,8 +114,9 @@ class ModelPool:
             raise invalid("pins", "this model has no attention.", cure="Leave pins out, or name another model.")
         alone, most = "beam" in include or (live and len(texts) == 1), body.search.max_length
         key = Key(settings, bool(include or pins), alone)
+        glossary = self._glossary(model, body, texts, settings)
         works = [
-            Work(Request(text, prefix, context, pins, most), include)
+            Work(Request(text, prefix, context, pins, most, glossary=glossary), include)
             for text, prefix, context in zip(texts, prefixes, self._contexts(model, body, texts), strict=True)
         ]
         sizes = self._sizes(model, [work.request for work in works])
@@ -121,6 +125,25 @@ class ModelPool:
         self._check_numbers(model, zip(sizes, lengths, strict=True), include, settings.nbest)
         rows = [Row(key, work, size) for work, size in zip(works, sizes, strict=True)]
         return model, rows, model.engine.described(settings)
+
+    def _glossary(
+        self, model: Served, body: TranslateBody, texts: Sequence[str], settings: SearchSettings
+    ) -> Glossary | None:
+        """The glossary of a request (ProblemError if it is wrong, or its terms in a text are too long together)."""
+        try:
+            glossary = open_glossary(body.glossary or None, body.keep, model.engine.translator.tokenizer.target)
+        except UserError as error:
+            raise invalid("glossary", str(error), cure="Send other terms.") from error
+        if glossary is None:
+            return None
+        if settings.beam_size == 1:
+            raise invalid("search.beam_size", "a glossary needs a beam.", cure="Give search.beam_size=5.")
+        most = self.caps.pieces
+        if any(sum(max(map(len, match.targets)) for match in glossary.find(text[: 100 * most])) > most
+               for text in texts):  # fmt: skip
+            detail = f"the terms of a text have more than {most:,} characters."
+            raise too_long("glossary", detail, most, "Split the text into sentences.")
+        return glossary
 
     def scores(self, body: ScoreBody) -> tuple[Served, Row]:
         """The model and the row of a request."""

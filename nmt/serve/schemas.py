@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt, model_validator
 from nmt.inspection.details import Detail
 from nmt.inspection.explanation import METHODS, Method
 from nmt.serve.problems import ProblemError
+from nmt.translation.glossary import Keep
 
 #: Fields of an object, of which the bodies here have fewer: pydantic has an error for each unknown one.
 MOST_FIELDS = 50
@@ -64,6 +65,14 @@ class ModelBody(Body):
     context: Context = []
 
 
+Term = Annotated[Text, Field(max_length=200)]
+Terms = Annotated[
+    dict[Term, Term | Annotated[list[Term], Field(fail_fast=True, min_length=1, max_length=20)]],
+    Field(max_length=1000, description="terms that translations must use: source term to target term or its forms"),
+]
+Kept = Annotated[list[Keep], Field(max_length=10, description="what is kept as it is")]
+
+
 class TranslateBody(ModelBody):
     """Texts to translate, a line each."""
 
@@ -76,6 +85,8 @@ class TranslateBody(ModelBody):
               "with an empty line between"),
     ] = "none"  # fmt: skip
     pins: Pins = []
+    glossary: Terms = {}
+    keep: Kept = []
     include: Include = ["alignment"]
 
 
@@ -128,6 +139,8 @@ class LibreBody(Body):
     source: Text = "auto"
     target: Text = ""
     format: Literal["text", "html"] = "text"
+    glossary: Terms = {}
+    keep: Kept = []
 
     @model_validator(mode="before")
     @classmethod

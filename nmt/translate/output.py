@@ -11,6 +11,8 @@ from nmt.alignment.word_weights import Head, links
 from nmt.links import Link, format_links, linked
 from nmt.system.terminal import print_message
 from nmt.text.canonical import shows_nothing
+from nmt.text.tokenizer import Vocabulary
+from nmt.translation.glossary import Glossary, uses
 from nmt.translation.heads import AUTO
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation
@@ -180,6 +182,22 @@ def links_of_words(write_line: Callable[[str], None], head: Head, shift: int) ->
     def write(line: Line) -> None:
         best = line.translations[0]  # without weights for an empty line
         write_line("" if best.weights is None else format_links(links(best, head=head, shift=shift)))
+
+    return write
+
+
+def terms(write_line: Callable[[str], None], glossary: Glossary, vocabulary: Vocabulary) -> Write:
+    """Write a header, and for each term of each line whether its best translation uses it, and where."""
+    write_line("\t".join(("line", "source", "target", "used", "characters", "reason")))
+
+    def write(line: Line) -> None:
+        best = line.translations[0]
+        for match, span, reason in uses(glossary, best.source, best.text, vocabulary):
+            source = best.source[match.begin : match.end]
+            target = " | ".join(match.targets) if span is None else best.text[span[0] : span[1]]
+            where = "" if span is None else f"{span[0]}-{span[1]}"
+            cells = (str(line.number), source, target, "no" if span is None else "yes", where, reason)
+            write_line("\t".join(_ENDS.sub(" ", cell) for cell in cells))
 
     return write
 

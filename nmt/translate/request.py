@@ -12,7 +12,10 @@ from nmt.data.document_lines import Followed
 from nmt.data.lines import Invalid
 from nmt.system.errors import UserError
 from nmt.system.files import STANDARD
+from nmt.text.tokenizer import Vocabulary
 from nmt.translate.partial import Resume
+from nmt.translation.glossary import Glossary, Keep
+from nmt.translation.term_files import open_glossary
 from nmt.translation.types import View
 
 
@@ -28,6 +31,9 @@ class Translating:
     weights: bool
     include: Sequence[str]
     prefix: Path | None
+    glossary: Path | None
+    keep: Keep | Sequence[Keep] | None
+    terms: Path | None
     alignments: Path | None
     heatmaps: Path | None
     view: View
@@ -54,10 +60,23 @@ class Translating:
             included(self.include)
         elif [*self.include] != ["alignment"]:
             raise UserError("include= needs format=json.")
+        if self.terms is not None and not self.has_terms:
+            raise UserError("terms= reports on terms. Give glossary=FILE or keep=placeholders as well.")
+        if self.terms is not None and self.resumes != "false":
+            raise UserError("terms= reports on the whole text, so it cannot be combined with resume=. Leave one out.")
         if self.resumes not in get_args(Resume):
             raise UserError(f"resume={self.resume}: must be true, auto or false.")
         if self.resumes != "false" and not self.files:
             raise UserError(f"resume={self.resumes} needs a file to continue. Give output=FILE as well.")
+
+    @property
+    def has_terms(self) -> bool:
+        """Whether translations must use terms."""
+        return self.glossary is not None or bool(self.keep)
+
+    def open_glossary(self, vocabulary: Vocabulary) -> Glossary | None:
+        """The terms that translations must use (UserError as `nmt.translation.term_files.open_glossary`)."""
+        return open_glossary(self.glossary, self.keep, vocabulary, self.translator.runs[0].languages)
 
     @property
     def keeps_beam(self) -> bool:

@@ -23,9 +23,10 @@ from nmt.system.locks import OUTPUT, locked
 from nmt.system.terminal import print_message, visible
 from nmt.text.canonical import shows_nothing
 from nmt.translate.lines import LineProgress, arriving, full, typed
-from nmt.translate.output import Format, Line, Write, documents, links_below, links_of_words, pictures, records
+from nmt.translate.output import Format, Line, Write, documents, links_below, links_of_words, pictures, records, terms
 from nmt.translate.partial import PartialFiles, partial_files
 from nmt.translate.request import Translating
+from nmt.translation.glossary import Glossary
 from nmt.translation.heads import AUTO, MEAN, choose_head, names_all
 from nmt.translation.request import Request
 from nmt.translation.translator import Translator, Watch
@@ -45,9 +46,10 @@ def translate(request: Translating) -> int:
 
 
 def _translate(request: Translating, opened: Callable[[], Translator]) -> int:
-    outputs = {key: getattr(request, key) for key in ("output", "alignments", "heatmaps")}
+    outputs = {key: getattr(request, key) for key in ("output", "alignments", "heatmaps", "terms")}
     outputs["output"] = outputs["output"] or STANDARD
-    check_paths({"input": request.input or STANDARD, "prefix": request.prefix}, outputs, folders=("heatmaps",))
+    inputs = {"input": request.input or STANDARD, "prefix": request.prefix, "glossary": request.glossary}
+    check_paths(inputs, outputs, folders=("heatmaps",))
     if request.output is None:
         check_standard_output("translations")
     with contextlib.ExitStack() as stack:
@@ -55,9 +57,12 @@ def _translate(request: Translating, opened: Callable[[], Translator]) -> int:
             stack.enter_context(locked(request.files["output"].resolve(), OUTPUT))
         translator = opened()
         _check_attention(request, translator)
+        glossary = request.open_glossary(translator.tokenizer.target)
         files = _partial_files(request, translator, stack)
         writers = _writers(request, translator, files, stack)
-        _Work(request, translator, files, stack).do(writers)
+        if glossary is not None and request.terms is not None:
+            writers.append(terms(writer(stack, request.terms), glossary, translator.tokenizer.target))
+        _Work(request, translator, glossary, files, stack).do(writers)
     return 0
 
 
@@ -75,6 +80,10 @@ def _check_attention(request: Translating, translator: Translator) -> None:
         raise UserError(
             "alignments=, heatmaps= and show=links need attention, but this run has none (decoder=none). Leave them "
             "out, or use a run with attention."
+        )
+    if request.has_terms and not translator.attends:
+        print_message(
+            "note: decoder=none has no attention, so terms are used wherever they are likeliest, and may be misplaced."
         )
     if request.weights and not translator.attends:
         raise UserError("weights=true needs attention, but this run has none (decoder=none). Leave it out.")
@@ -121,9 +130,14 @@ class _Work:
     """The translation of an input, chunk by chunk, from where an interrupted command has stopped."""
 
     def __init__(
-        self, request: Translating, translator: Translator, files: PartialFiles | None, stack: contextlib.ExitStack
+        self,
+        request: Translating,
+        translator: Translator,
+        glossary: Glossary | None,
+        files: PartialFiles | None,
+        stack: contextlib.ExitStack,
     ) -> None:
-        self.request, self.translator, self.files = request, translator, files
+        self.request, self.translator, self.glossary, self.files = request, translator, glossary, files
         self.done = 0 if files is None else files.lines
         self.fewer = 0  # lines with fewer translations than were asked for
         self.prefixes = _Prefixes(request.prefix, stack)
@@ -181,7 +195,8 @@ class _Work:
         """The next lines with their prefixes and contexts."""
         given = self.prefixes.take(len(lines))
         self._warn_all(self.watch.add(lines))
-        return list(map(Request, lines, given or repeat(""), self.follower.take(lines)))
+        asked = zip(lines, given or repeat(""), self.follower.take(lines), strict=False)
+        return [Request(*each, glossary=self.glossary) for each in asked]
 
     def _chunks(self) -> Iterator[list[str]]:
         """Lists of lines that are not done: full lists from a file, the lines that have arrived from a pipe."""

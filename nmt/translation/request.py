@@ -4,9 +4,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from nmt.attention import Pins
-from nmt.search import Penalties, Prefix
+from nmt.search import Constraint, Penalties, Prefix
 from nmt.text.spans import Span
 from nmt.translation.contexts import Tokens
+from nmt.translation.glossary import Glossary
 
 
 class Request(NamedTuple):
@@ -19,6 +20,7 @@ class Request(NamedTuple):
         pins: the slots that steps may attend to, in place of the translator's.
         max_length: the most target pieces of the text, or of each part of a long one.
         penalties: in place of those of a beam search.
+        glossary: terms that the translation must use.
     """
 
     text: str
@@ -27,6 +29,7 @@ class Request(NamedTuple):
     pins: Pins | None = None
     max_length: int | None = None
     penalties: Penalties | None = None
+    glossary: Glossary | None = None
 
 
 def requests_of(texts: Iterable[str], contexts: Sequence[Sequence[str]] = ()) -> Iterator[Request]:
@@ -47,3 +50,4 @@ class SourcePart(NamedTuple):
     pins: Pins
     max_length: int | None = None
     penalties: Penalties | None = None
+    constraints: Sequence[Constraint] = ()

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.model.seq2seq import Output
-from nmt.search import Hypothesis, Limits, Prefix
+from nmt.search import Constraint, Edges, Hypothesis, Limits, Prefix
 from nmt.system.errors import UserError
 from nmt.text.lexicon import TRANSLATIONS, Lexicon
 from nmt.text.tokenizer import EOS, PAD
@@ -47,6 +47,11 @@ class Candidates(NamedTuple):
             forbidden=[places[token] for token in limits.forbidden if token in places],
             prefixes=prefixes,
             shows=[limits.shows[token] for token in places] if limits.shows else (),
+            constraints=[
+                [each._replace(alternatives=[[places[t] for t in way] for way in each.alternatives]) for each in some]
+                for some in limits.constraints
+            ],
+            edges=limits.edges and Edges(*([side[token] for token in places] for side in limits.edges)),
         )
 
     def named(self, nbest: Sequence[Hypothesis]) -> list[Hypothesis]:
@@ -74,8 +79,10 @@ class Shortlist:
         self.always = torch.cat([specials, torch.from_numpy(lexicon.common[:COMMON]).long()])
         self.size, self.joint = size, joint
 
-    def candidates(self, source: Tensor, prefixes: Sequence[Prefix]) -> Candidates:
-        """Those of source [B, S], whose translations have these prefixes."""
+    def candidates(
+        self, source: Tensor, prefixes: Sequence[Prefix], constraints: Sequence[Sequence[Constraint]] = ()
+    ) -> Candidates:
+        """Those of source [B, S], whose translations have these prefixes and constraints."""
         pieces = source.cpu()
         own = torch.zeros(len(pieces), self.size, dtype=torch.bool)
         own[:, self.always] = True
@@ -84,5 +91,7 @@ class Shortlist:
             own.scatter_(1, pieces, True)
         for row, prefix in zip(own, prefixes, strict=True):
             row[[next(iter(state)) for state in prefix]] = True  # the first token of a state belongs to the prefix
+        for row, of_row in zip(own, constraints, strict=False):
+            row[[token for each in of_row for way in each.alternatives for token in way]] = True
         ids = own.any(0).nonzero().squeeze(1)
         return Candidates(ids.to(source.device), own[:, ids].to(source.device))

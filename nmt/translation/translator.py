@@ -12,7 +12,7 @@ from nmt.attention import Pins, Slots, pins_of
 from nmt.data.batch import Batch, make_batch
 from nmt.data.document_lines import context_tensor
 from nmt.model import Seq2Seq
-from nmt.search import Hypothesis, Limits, Prefix, Search, SearchState, Step
+from nmt.search import Edges, Hypothesis, Limits, Prefix, Search, SearchState, Step
 from nmt.system.compute import CPU, Compute
 from nmt.system.errors import UserError
 from nmt.system.processes import ALONE, Processes
@@ -22,6 +22,7 @@ from nmt.text.tokenizer import BOS, EOS, SPECIAL_PIECES, Tokenizer
 from nmt.translation import contexts as of_context
 from nmt.translation import forcing
 from nmt.translation.batches import search_batches, split
+from nmt.translation.glossary import constraints_of
 from nmt.translation.heads import Heads
 from nmt.translation.nbest import ends_of_parts, join, search_for_texts
 from nmt.translation.notes import excess_of_source, excess_of_target
@@ -101,7 +102,10 @@ class Translator:
     @property
     def stepper(self) -> Stepper:
         """The step function of the models."""
-        return Stepper(self.cast_models, weights=self.weights or self.search.needs_weights, check=self.check)
+        return self._stepper(self.weights)
+
+    def _stepper(self, weights: bool) -> Stepper:
+        return Stepper(self.cast_models, weights=weights or self.search.needs_weights, check=self.check)
 
     @property
     def heads(self) -> Heads:
@@ -142,7 +146,7 @@ class Translator:
         """
         asked = [Request(each) if isinstance(each, str) else each for each in requests]
         parts, notes = self._parts(asked, first_line)
-        order = sorted(range(len(parts)), key=lambda part: -len(parts[part].tokens))
+        order = sorted(range(len(parts)), key=lambda row: (bool(parts[row].constraints), -len(parts[row].tokens)))
         searches = self.compute.parallel_searches
         batches = split(order, self.batch_sentences, searches)
         with evaluating(self.cast_models):
@@ -194,9 +198,13 @@ class Translator:
             prefix, note = self._prefix(request.prefix, first_line + index)
             notes[index].append(note)
             pins = self.pins if request.pins is None else request.pins
+            matches = request.glossary.find(request.text) if request.glossary is not None else ()
             of_search = before[index], pins, request.max_length, request.penalties
             parts.extend(
-                SourcePart(index, tokens[start:end], spans[start:end], () if start else prefix, *of_search)
+                SourcePart(
+                    *(index, tokens[start:end], spans[start:end], () if start else prefix, *of_search),
+                    constraints=constraints_of(matches, request.text, spans[start:end], self.tokenizer.target),
+                )
                 for start, end in pairwise(ends)
             )
         return parts, notes
@@ -299,7 +307,10 @@ class Translator:
         with torch.inference_mode(), self.compute.autocast():
             batch = make_batch(sources, None, list(range(len(sources))))
             batch = batch._replace(context=context_tensor([part.context for part in parts])).to(self.compute.device)
-            lengths = [len(part.prefix) + self._most_pieces(part) for part in parts]
+            lengths = [
+                len(part.prefix) + self._most_pieces(part) + sum(each.longest for each in part.constraints)
+                for part in parts
+            ]
             fast = all(model.fast for model in self.models)
             most = torch.tensor(lengths, device=self.compute.device)
             penalties = [part.penalties for part in parts if part.penalties is not None]
@@ -307,11 +318,17 @@ class Translator:
             limits = Limits(
                 BOS, EOS, forbidden, most, batch.source_mask, fast, prefixes, penalties, few, sources, shows
             )
-            candidates = None if self.shortlist is None else self.shortlist.candidates(batch.source, prefixes)
+            constraints = [part.constraints for part in parts]
+            if constrained := any(constraints):
+                edges, heads = Edges(*self.tokenizer.target.edges), self.heads.select(self.heads.default)
+                limits = limits._replace(constraints=constraints, edges=edges, heads=heads)
+            candidates = (
+                None if self.shortlist is None else self.shortlist.candidates(batch.source, prefixes, constraints)
+            )
             if candidates is not None:
                 limits = candidates.limits(limits)
             source, pins = (batch.source, batch.source_mask, batch.source_lengths), [part.pins for part in parts]
-            stepper = self.stepper
+            stepper = self._stepper(self.weights or constrained)
             state = stepper.start(*source, candidates, batch.context, pins)
             step, first = (stepper, state) if watch is None else watch(stepper, state)
             nbest_lists = self.search(step, first, limits)
@@ -326,7 +343,7 @@ class Translator:
             [hypothesis._replace(cut=len(hypothesis.tokens) >= length) for hypothesis in nbest]
             for nbest, length in zip(nbest_lists, lengths, strict=True)
         ]
-        if self.weights or not self.search.needs_weights:
+        if self.weights or not (self.search.needs_weights or constrained):
             return nbest_lists
         return [[hypothesis._replace(weights=None) for hypothesis in nbest] for nbest in nbest_lists]
 

@@ -220,3 +220,17 @@ def test_a_client_that_leaves_is_dropped_from_the_queue(trained: Path) -> None:
     assert len(queue) == 5
     assert queue.take(0) == []
     assert queue.pieces == 0
+
+
+def test_a_glossary_is_a_field_of_each_request(both: TestClient) -> None:
+    terms: Json = {"glossary": {"zwei": ["nine", "eight"]}, "keep": ["placeholders"]}
+    found = texts(post(both, "/v1/translate", text=["zwei drei {0}", "eins"], search={"beam_size": 4}, **terms))
+    assert "nine" in found[0] or "eight" in found[0]
+    assert "{0}" in found[0]
+    assert found[1] == texts(post(both, "/v1/translate", text="eins", search={"beam_size": 4}))[0]
+    libre = both.post("/translate", json={"q": "zwei drei", "source": "auto", "target": "", **terms})
+    assert "nine" in libre.json()["translatedText"] or "eight" in libre.json()["translatedText"]
+    refused = both.post("/v1/translate", json={"text": "zwei", "search": {"beam_size": 1}, **terms})
+    assert (refused.status_code, refused.json()["field"]) == (422, "search.beam_size")
+    refused = both.post("/v1/translate", json={"text": "zwei", "glossary": {"zwei": " "}})
+    assert (refused.status_code, refused.json()["field"]) == (422, "glossary")

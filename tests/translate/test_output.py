@@ -173,3 +173,41 @@ def test_a_long_line_in_parts_begins_with_its_prefix(trained: Path, here: Path) 
     [out] = translate(trained, ["eins zwei drei vier"], here, "max_source_length=2", f"prefix={here / 'prefixes.txt'}")
     assert out.startswith("seven eight")
     assert len(out.split()) > 2
+
+
+def test_a_glossary_is_obeyed_and_reported(trained: Path, here: Path, capfd: Capture) -> None:
+    sentences = ["eins zwei drei", "", "rot {0} und blau", "vier Eins eins"]
+    (here / "terms.tsv").write_text("# numbers\neins\tseven | eight\nzwei drei\tred house\n", encoding="utf-8")
+    words = [f"glossary={here / 'terms.tsv'}", "keep=placeholders", f"terms={here / 'report.tsv'}"]
+    out = translate(trained, sentences, here, *words)
+    report = [line.split("\t") for line in (here / "report.tsv").read_text(encoding="utf-8").split("\n")]
+    assert report[0] == ["line", "source", "target", "used", "characters", "reason"]
+    assert [row[:2] for row in report[1:-1]] == [
+        ["1", "eins"], ["1", "zwei drei"], ["3", "{0}"], ["4", "Eins"], ["4", "eins"]
+    ]  # fmt: skip
+    for number, _, target, used, characters, _ in report[1:-1]:
+        begin, end = map(int, characters.split("-"))
+        assert (used, out[int(number) - 1][begin:end]) == ("yes", target)
+    assert out[1] == ""
+    assert out[2].count("{0}") == 1
+    capfd.readouterr()
+    for more, message in (
+        (["search=greedy", *words[:1]], "need beam search"),
+        (words[2:], "Give glossary=FILE or keep=placeholders as well."),
+        ([*words, "resume=auto"], "cannot be combined with resume="),
+        (["glossary=missing.tsv"], "missing.tsv"),
+        (["keep=names"], "keep=names: must be placeholders or numbers"),
+    ):
+        line = (f"run={trained}", f"input={here / 'in.txt'}", f"output={here / 'new.txt'}", *more)
+        assert call("translate", *line) == 1
+        assert message in capfd.readouterr().err
+        assert not (here / "new.txt").exists()
+
+
+def test_a_model_without_attention_is_told_once_of_misplaced_terms(
+    unattentive: Path, here: Path, capfd: Capture
+) -> None:
+    (here / "terms.tsv").write_text("eins\tseven\n", encoding="utf-8")
+    out = translate(unattentive, ["eins zwei", "eins"], here, f"glossary={here / 'terms.tsv'}")
+    assert all("seven" in line.lower() for line in out)
+    assert capfd.readouterr().err.count("decoder=none has no attention") == 1

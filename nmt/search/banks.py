@@ -1,0 +1,271 @@
+"""A beam with room for hypotheses that have met some, all or none of their constraints.
+
+Dynamic beam allocation: candidates compete with those that need as many tokens to meet the rest, and each such bank
+gets its share of the beam (Post and Vilar 2018, "Fast lexically constrained decoding with dynamic beam allocation for
+neural machine translation"). Attention says when a constraint may begin, and which source words are translated already
+(Hasler et al. 2018, "Neural machine translation decoding with terminology constraints").
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from nmt.kernels.topk import largest
+from nmt.search.constraints import Outlook, Said, Trie
+from nmt.search.core import Limits
+from nmt.search.prefixes import PrefixStates
+
+_IMPOSSIBLE = 1 << 30
+#: What a constraint costs whose source words are translated already, and a step that translates them again.
+_LATE, _AGAIN = 10.0, 3.0
+#: A constraint takes the place of the tokens that are at least as probable where it begins.
+_DISPLACED = math.log(0.05)
+
+
+class _Candidate(NamedTuple):
+    """A token of an alternative, or its column among the best ones: what is needed after it, and what it costs.
+
+    `cost` is for what it meets, `part` as long as it has said a part.
+    """
+
+    token: int
+    need: int
+    cost: float = 0.0
+    part: float = 0.0
+
+
+class OneBank:
+    """The best candidates for the next token of a beam without constraints, all in one bank.
+
+    Attributes:
+        cost: [b, K'] what each hypothesis that is kept loses, for its rank only.
+    """
+
+    cost: Tensor | float = 0.0
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+
+    def candidates(
+        self,
+        log_probs: Tensor,
+        weights: Tensor | None,
+        sentences: Tensor,
+        position: int,
+        size: int,
+        prefix: PrefixStates | None,
+    ) -> tuple[Tensor, Tensor]:
+        """The candidates of each hypothesis: log-probabilities and tokens, [N, k] each; see `Banks.candidates`."""
+        del weights, sentences, position, prefix
+        # The best K of a sentence are among the best K of each of its hypotheses.
+        return largest(log_probs, min(size, log_probs.shape[1]), self._limits.fast)
+
+    def allocate(self, candidates: Tensor, size: int) -> Tensor:
+        """The `size` candidates to keep of [b, K' k]; `cost` is theirs afterwards."""
+        return candidates.topk(size, 1).indices
+
+    def select(self, sentences: Tensor, open_rows: Tensor, order: Tensor, rows: Tensor, tokens: Tensor) -> None:
+        """Go on with the hypotheses `rows` [N'] and their next tokens [N'].
+
+        `open_rows` [b'] of the `sentences` [b] go on, with the candidates that were kept in this `order` [b, K].
+        """
+
+
+class Banks(OneBank):
+    """What the hypotheses of a search have said, and the best candidates for the next token.
+
+    Attributes:
+        cost: of translating source words again: by a step on the words of a constraint that is met, or by a constraint
+            whose words earlier steps have translated.
+    """
+
+    cost: Tensor
+
+    def __init__(self, limits: Limits) -> None:
+        super().__init__(limits)
+        count, device = len(limits.constraints), limits.lengths.device
+        self._tries = [Trie(constraints, limits.edges) for constraints in limits.constraints]
+        self._most = max(sum(len(c.alternatives) for c in each) for each in limits.constraints)
+        self._said = [Said()] * count
+        self._slots = self._masks() if any(c.slots for each in limits.constraints for c in each) else None
+        self.cost = torch.zeros(count, 1, dtype=torch.float64, device=device)
+        self._coverage = torch.zeros(count, 0 if self._slots is None else self._slots.shape[1], device=device)
+        # Of each row at its last step and when its path began.
+        self._costs = self._begun = [list[float]()] * count
+        # Of each row: the probable tokens of its last step and where its path began, and what each constraint replaces.
+        self._probable = self._rivals = [frozenset[int]()] * count
+        self._displaced: list[tuple[tuple[int, frozenset[int]], ...]] = [()] * count
+        # Of the candidates, [b, K' k] and [2, b, K' k].
+        self._needs = self._costs_of = torch.zeros(0)
+        starts = [True] if limits.edges is None else limits.edges.starts
+        self._starts = torch.tensor(starts, device=device)
+
+    def _masks(self) -> Tensor:
+        """The slots of each constraint, [B, C, S]."""
+        assert self._limits.slots is not None
+        count, length = self._limits.slots.shape
+        masks = torch.zeros(count, max(map(len, self._limits.constraints)), length, dtype=torch.bool)
+        for sentence, constraints in enumerate(self._limits.constraints):
+            for number, constraint in enumerate(constraints):
+                masks[sentence, number, list(constraint.slots)] = True
+        return masks.to(self._limits.lengths.device)
+
+    def candidates(
+        self,
+        log_probs: Tensor,
+        weights: Tensor | None,
+        sentences: Tensor,
+        position: int,
+        size: int,
+        prefix: PrefixStates | None,
+    ) -> tuple[Tensor, Tensor]:
+        """The candidates of each hypothesis, [N, k]: its best tokens, and those that meet constraints.
+
+        Args:
+            log_probs: [N, V] of possible tokens.
+            weights: [N, H, S] of this step.
+            sentences: [b] that are searched, K' rows each.
+            position: of the token, from 1.
+            size: of the beam.
+            prefix: what rows must begin with.
+
+        Returns:
+            Log-probabilities and tokens. Impossible candidates have -inf: a hypothesis does not end before it has met
+            all constraints, and they still fit into its length.
+        """
+        width, eos = log_probs.shape[0] // sentences.shape[0], self._limits.eos
+        stands = self._look(weights, sentences, width)
+        left = (self._limits.lengths[sentences] - position).repeat_interleave(width)
+        # Some of the best tokens may be impossible: the end, and what completes an alternative once more.
+        values, words = largest(log_probs, min(size + 1 + self._most, log_probs.shape[1]), self._limits.fast)
+        self._probable = [
+            frozenset(token for token, value in zip(*each, strict=True) if value >= _DISPLACED)
+            for each in zip(words.tolist(), values.tolist(), strict=True)
+        ]
+        tops, numbers = words.tolist(), sentences.repeat_interleave(width).tolist()
+        outlooks = [self._tries[number].outlook(said) for number, said in zip(numbers, self._said, strict=True)]
+        endings = [outlook.need > 0 and top[0] == eos for outlook, top in zip(outlooks, tops, strict=True)]
+        offers: list[list[_Candidate]] = []
+        best: list[tuple[int, _Candidate]] = []
+        for row, (outlook, top, rest) in enumerate(zip(outlooks, tops, left.tolist(), strict=True)):
+            forced = prefix is not None and prefix.forces(row)
+            of_row = None if stands is None else stands[row]
+            among, more = self._row(row, outlook, top, rest, of_row, (endings[row], forced))
+            best += [(row, each) for each in among]
+            offers.append(more)
+        needs = self._ordinary(outlooks, endings, words)
+        costs = self.cost.new_zeros(2, *needs.shape)
+        if best:
+            rows, columns = [row for row, _ in best], [each.token for _, each in best]
+            needs[rows, columns] = needs.new_tensor([each.need for _, each in best])
+            costs[:, rows, columns] = costs.new_tensor([[each.cost, each.part] for _, each in best]).T
+        if most := max(map(len, offers)):
+            filled = [[*each, *[_Candidate(eos, _IMPOSSIBLE)] * (most - len(each))] for each in offers]
+            tokens = words.new_tensor([[each.token for each in row] for row in filled])
+            values, words = torch.cat([values, log_probs.gather(1, tokens)], 1), torch.cat([words, tokens], 1)
+            needs = torch.cat([needs, needs.new_tensor([[each.need for each in row] for row in filled])], 1)
+            more_costs = costs.new_tensor([[[each.cost, each.part] for each in row] for row in filled])
+            costs = torch.cat([costs, more_costs.movedim(2, 0)], 2)
+        unmet = [row for row, outlook in enumerate(outlooks) if outlook.need]
+        if unmet:  # for those who record the search
+            log_probs[unmet, eos] = float("-inf")
+        self._needs, self._costs_of = needs.view(len(sentences), -1), costs.view(2, len(sentences), -1)
+        impossible = (needs == _IMPOSSIBLE) | ((needs >= left.unsqueeze(1)) & (words != eos))
+        return values.masked_fill(impossible, float("-inf")), words
+
+    def _ordinary(self, outlooks: Sequence[Outlook], endings: Sequence[bool], words: Tensor) -> Tensor:
+        """What is needed after each of the words [N, k] if it is of no alternative."""
+        needs = [
+            (_IMPOSSIBLE, _IMPOSSIBLE, _IMPOSSIBLE)  # only what is missing may come
+            if ending
+            else (outlook.starting, outlook.inside, _IMPOSSIBLE if outlook.need else 0)
+            for outlook, ending in zip(outlooks, endings, strict=True)
+        ]
+        starting, inside, end = words.new_tensor(needs).unsqueeze(2).unbind(1)
+        starts = self._starts[words] if len(self._starts) > 1 else torch.ones_like(words, dtype=torch.bool)
+        return torch.where(words == self._limits.eos, end, torch.where(starts, starting, inside))
+
+    def _row(
+        self,
+        row: int,
+        outlook: Outlook,
+        top: Sequence[int],
+        left: int,
+        stands: Sequence[bool] | None,
+        flags: tuple[bool, bool],
+    ) -> tuple[list[_Candidate], list[_Candidate]]:
+        """The tokens of alternatives among the best of a hypothesis, by column, and those that are offered.
+
+        `stands`: whether the step stands on the words of each constraint. `flags`: whether the hypothesis would end,
+        and whether a prefix says what comes.
+        """
+        ending, forced = flags
+        anywhere = ending or outlook.need >= left or stands is None
+        among, offered = list[_Candidate](), list[_Candidate]()
+        for token, special in outlook.special.items():
+            costs = (self._costs if special.first else self._begun)[row]
+            cost, part = (min((costs[number] for number in numbers if costs), default=0.0)
+                          for numbers in (special.meets, () if special.meets else special.parts))  # fmt: skip
+            helps = bool(special.parts)
+            if token in top:
+                again = not forced and any(stands is None or stands[number] for number in special.repeats)
+                impossible = again or (ending and not helps)
+                among.append(_Candidate(top.index(token), _IMPOSSIBLE if impossible else special.need, cost, part))
+            elif helps and (anywhere or not special.begins or any(stands[n] for n in special.begins)):
+                offered.append(_Candidate(token, special.need, cost, part))
+        for number, tokens in self._displaced[row] if stands is not None and not forced else ():
+            if stands[number]:
+                rivals = tokens.intersection(top).difference(outlook.special)
+                among += [_Candidate(top.index(token), _IMPOSSIBLE) for token in rivals]
+        return among, offered
+
+    def _look(self, weights: Tensor | None, sentences: Tensor, width: int) -> list[list[bool]] | None:
+        """Whether each row stands on the words of each constraint; adds to `cost` for those that are met."""
+        if weights is None or self._slots is None:
+            self._costs = [[]] * len(self._said)
+            return None
+        masks = self._slots[sentences].repeat_interleave(width, 0)
+        heads = list(self._limits.heads) or slice(None)
+        looked = weights[:, heads, : masks.shape[2]].float().mean(1).unsqueeze(1)
+        mass = (looked * masks).sum(2)
+        stands = (mass >= looked.masked_fill(masks, -1.0).amax(2)) | ~masks.any(2)
+        met = [[said.met >> number & 1 for number in range(mass.shape[1])] for said in self._said]
+        on_met = (mass * mass.new_tensor(met)).sum(1)
+        self.cost = self.cost + (_AGAIN * torch.where(on_met > 0.5, on_met, 0.0)).double().view_as(self.cost)
+        self._costs = (_LATE * self._coverage.clamp(max=1.0)).tolist()
+        self._coverage = self._coverage + mass
+        return [[bool(each) for each in row] for row in stands.tolist()]
+
+    def allocate(self, candidates: Tensor, size: int) -> Tensor:
+        """The `size` candidates to keep of [b, K' k]: the best of each bank, then the second ones, and so on."""
+        of_meeting, of_parts = self._costs_of
+        cost = self.cost.repeat_interleave(candidates.shape[1] // self.cost.shape[1], 1) + of_meeting
+        values = candidates - cost - of_parts
+        order = values.sort(dim=1, descending=True, stable=True).indices
+        needs = self._needs.masked_fill(torch.isinf(values), _IMPOSSIBLE)
+        banks, by_bank = needs.gather(1, order).sort(dim=1, stable=True)
+        places = torch.arange(values.shape[1], device=values.device)
+        ranks = (places - torch.searchsorted(banks, banks)).masked_fill(banks == _IMPOSSIBLE, values.shape[1])
+        kept = (ranks * (_IMPOSSIBLE + 1) + banks).topk(size, 1, largest=False).indices
+        flat = order.gather(1, by_bank).gather(1, kept)
+        self.cost = cost.gather(1, flat)
+        return flat
+
+    def select(self, sentences: Tensor, open_rows: Tensor, order: Tensor, rows: Tensor, tokens: Tensor) -> None:
+        numbers, before = sentences[open_rows].repeat_interleave(order.shape[1]).tolist(), rows.tolist()
+        states = [list[Any](), list[Any](), list[Any](), list[Any]()]
+        for number, row, token in zip(numbers, before, tokens.tolist(), strict=True):
+            trie, said = self._tries[number], self._said[row]
+            following = trie.after(said, token)
+            first = len(following.path) == 1
+            rivals = self._probable[row] if first else self._rivals[row]
+            meets = trie.outlook(said).special[token].meets if following.path else ()
+            replaced = tuple((each, rivals.difference(following.path)) for each in meets)
+            costs = (self._costs if first else self._begun)[row]
+            for state, value in zip(states, (following, costs, rivals, self._displaced[row] + replaced), strict=True):
+                state.append(value)
+        self._said, self._begun, self._rivals, self._displaced = states
+        self.cost, self._coverage = self.cost.gather(1, order)[open_rows], self._coverage[rows]

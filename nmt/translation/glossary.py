@@ -1,0 +1,220 @@
+"""A glossary: which terms stand in a sentence, and how each must be translated.
+
+    sentence -find-> Match(begin, end, targets) -constraints-> what search must say
+
+The same engine keeps what must not be translated: a placeholder is a term that is its own translation.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, NamedTuple, get_args
+
+from nmt.search import Constraint
+from nmt.system.errors import UserError
+from nmt.text.scripts import LANGUAGES, script
+from nmt.text.spans import Span
+from nmt.text.tokenizer import UNK, Vocabulary
+
+#: What is kept as it is.
+Keep = Literal["placeholders", "numbers"]
+_PATTERNS: Mapping[Keep, str] = {
+    "placeholders": "|".join(
+        (
+            r"https?://[^\s<>\"]*[^\s<>\".,;:!?)\]]|www\.[^\s<>\"]*[^\s<>\".,;:!?)\]]",  # addresses
+            r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
+            r"`[^`]+`",  # code
+            r"\$?\{\{?[^{}\s]*\}?\}|\$[A-Za-z_]\w*",  # {0}, {name}, {{name}}, ${VAR}, $VAR
+            r"%\(\w+\)[-+#0]*\d*(?:\.\d+)?[a-zA-Z]|%(?:\d+\$)?[-+#0]*\d*(?:\.\d+)?[sdifgxXcu@](?!\w)",
+            r"&(?:\w+|#\d+);",
+        )
+    ),
+    "numbers": r"(?<![\w.,])\d+(?:[.,:/]\d+)*(?!\w)",
+}
+_WORD = re.compile(r"\w+|[^\w\s]")
+
+
+class Match(NamedTuple):
+    """A term in a sentence.
+
+    Attributes:
+        begin, end: its characters.
+        targets: its translations, one of which must be used.
+        kept: whether it is kept as it is.
+    """
+
+    begin: int
+    end: int
+    targets: Sequence[str]
+    kept: bool = False
+
+
+class Use(NamedTuple):
+    """A term in a translation: the match, and the characters of the translation or why there are none."""
+
+    match: Match
+    span: Span | None
+    reason: str = ""
+
+
+class Entry(NamedTuple):
+    """A term: its source forms, its target forms, and its place in messages."""
+
+    sources: Sequence[str]
+    targets: Sequence[str]
+    place: str = "glossary"
+
+
+class Glossary:
+    """Terms to translate in a certain way, and kinds of text to keep.
+
+    A term matches whole words, without regard to case unless it has capitals. A longer match takes precedence.
+    """
+
+    def __init__(self, entries: Iterable[Entry] = (), keep: Sequence[Keep] = ()) -> None:
+        """`keep` has the kinds of text to keep.
+
+        Raises:
+            UserError: a term is blank or has two translations.
+        """
+        self.entries = list(entries)
+        for kind in keep:
+            if kind not in _PATTERNS:
+                raise UserError(f"keep={kind}: must be one of {', '.join(get_args(Keep))}.")
+        self._kept = re.compile("|".join(_PATTERNS[kind] for kind in _PATTERNS if kind in keep)) if keep else None
+        #: By the first word, without case: the words of terms with their entries, the longest first.
+        self._terms: dict[str, list[tuple[list[str], Entry]]] = {}
+        seen: dict[str, Entry] = {}
+        for entry in self.entries:
+            if not any(map(str.strip, entry.sources)) or not any(map(str.strip, entry.targets)):
+                raise UserError(f"{entry.place}: a term needs a source and a target.")
+            for form in entry.sources:
+                before = seen.setdefault(form, entry)
+                if set(before.targets) != set(entry.targets):
+                    raise UserError(
+                        f"{entry.place}: '{form}' is '{entry.targets[0]}', but {before.place} says "
+                        f"'{before.targets[0]}'. Keep one of them, or allow both: '{before.targets[0]} | "
+                        f"{entry.targets[0]}'."
+                    )
+                words = [word for word, _ in _words(form)]
+                if before is entry and words:
+                    self._terms.setdefault(words[0].casefold(), []).append((words, entry))
+        for terms in self._terms.values():
+            terms.sort(key=lambda term: -len(term[0]))
+
+    def find(self, text: str) -> list[Match]:
+        """The terms of a text, in order."""
+        words = _words(text)
+        folded = [word.casefold() for word, _ in words]
+        kept = () if self._kept is None else self._kept.finditer(text)
+        found = [Match(*place.span(), (place[0],), kept=True) for place in kept]
+        for at, first in enumerate(folded):
+            for term, entry in self._terms.get(first, ()):
+                span = slice(at, at + len(term))
+                if term == (folded if _lower(term) else [word for word, _ in words])[span]:
+                    found.append(Match(words[at][1][0], words[span][-1][1][1], entry.targets))
+        taken: list[Match] = []
+        for match in sorted(found, key=lambda each: (not each.kept, each.begin - each.end, each.begin)):
+            if all(match.end <= other.begin or other.end <= match.begin for other in taken):
+                taken.append(match)
+        return sorted(taken)
+
+    def check(self, vocabulary: Vocabulary) -> None:
+        """Raise UserError if a model cannot write a term."""
+        for entry in self.entries:
+            for form in entry.targets:
+                if not _writes(vocabulary, form):
+                    raise UserError(
+                        f"{entry.place}: the model cannot write '{form}': it has no pieces for some of its characters."
+                    )
+
+
+def _lower(words: Sequence[str]) -> bool:
+    return all(word == word.casefold() for word in words)
+
+
+def _words(text: str) -> list[tuple[str, Span]]:
+    """The words and marks of a text with their characters; each character where words have no spaces between."""
+    words: list[tuple[str, Span]] = []
+    for word in _WORD.finditer(text):
+        begin = word.start()
+        if word[0].isascii() or not any(map(_unspaced, word[0])):
+            words.append((word[0], word.span()))
+        else:
+            words += [(each, (at, at + 1)) for at, each in enumerate(word[0], begin)]
+    return words
+
+
+def _unspaced(letter: str) -> bool:
+    """Whether a letter is of a script without spaces between words."""
+    name = script(letter)
+    return name in ("Hiragana", "Katakana") or (name in LANGUAGES and name != "Hangul")
+
+
+def _writes(vocabulary: Vocabulary, text: str) -> bool:
+    """Whether a model can write a text."""
+    return set(vocabulary.encode([text])[0]).isdisjoint({UNK, *vocabulary.forbidden})
+
+
+def constraints_of(
+    matches: Sequence[Match], text: str, spans: Sequence[Span | None], vocabulary: Vocabulary
+) -> list[Constraint]:
+    """What the translation of a part of a text must say: the terms whose pieces, with these spans, are all in it."""
+    constraints = []
+    pieces = [(at, span) for at, span in enumerate(spans) if span is not None]
+    for match in matches:
+        slots = [at for at, (begin, end) in pieces if begin < match.end and match.begin < end]
+        inside = pieces and pieces[0][1][0] <= match.begin and match.end <= pieces[-1][1][1]
+        glued = match.kept and text[match.begin - 1 : match.begin].strip() != ""
+        forms = [_alternatives(form, vocabulary, match.kept, glued) for form in match.targets]
+        alternatives = [tokens for ways in forms for tokens in ways]
+        if slots and inside and alternatives:
+            # A foreign tokenizer may write no space before the first word.
+            begins = any(vocabulary.edges[0][tokens[0]] for tokens in alternatives)
+            constraints.append(Constraint(alternatives, slots, begins and _is_whole(match, text)))
+    return constraints
+
+
+def _is_whole(match: Match, text: str) -> bool:
+    """Whether the translation of a term is words: of a script with spaces, and not beside letters that are kept."""
+    beside = text[match.begin - 1 : match.begin] + text[match.end : match.end + 1]
+    unspaced = any(_unspaced(form[0]) or _unspaced(form[-1]) for form in match.targets)
+    return not unspaced and not (match.kept and any(map(str.isalnum, beside)))
+
+
+def _alternatives(form: str, vocabulary: Vocabulary, kept: bool, glued: bool) -> list[tuple[int, ...]]:
+    """The ways to write a term: as a word, within text without spaces or after a bracket, and at the beginning."""
+    forms = [form] if kept or form != form.lower() else [form, form[0].upper() + form[1:]]
+    ways = []
+    for each in forms:
+        (tokens,) = vocabulary.encode([each])
+        if set(tokens).isdisjoint(vocabulary.forbidden) and (not kept or vocabulary.decode(tokens) == form):
+            ways.append(tuple(tokens))
+            if (not kept or glued) and (inner := vocabulary.without_space(tokens)):
+                ways.append(tuple(inner))
+    return list(dict.fromkeys(ways))
+
+
+def uses(glossary: Glossary, source: str, text: str, vocabulary: Vocabulary) -> list[Use]:
+    """The terms of a source and where each stands in its translation, in the order of the source."""
+    found: list[Use] = []
+    taken: list[Span] = []
+    for match in glossary.find(source):
+        whole = _is_whole(match, source)
+        pattern = "|".join(_pattern(form, whole) for form in sorted(match.targets, key=len, reverse=True))
+        flags = re.IGNORECASE * (not match.kept)
+        spans = (place.span() for place in re.finditer(pattern, text, flags))
+        span = next((each for each in spans if all(each[1] <= a or b <= each[0] for a, b in taken)), None)
+        reason = ""
+        if span is not None:
+            taken.append(span)
+        elif not any(_writes(vocabulary, form) for form in match.targets):
+            reason = "the model has no pieces for it"
+        else:
+            reason = "it stands where a long line was cut"
+        found.append(Use(match, span, reason))
+    return found
+
+
+def _pattern(form: str, whole: bool) -> str:
+    before, after = (r"(?<!\w)" * form[0].isalnum(), r"(?!\w)" * form[-1].isalnum()) if whole else ("", "")
+    return before + re.escape(form) + after

@@ -1,0 +1,146 @@
+"""Files of terms: tables of two columns (.tsv, .csv) and TBX, the XML format of terminology databases (ISO 30042)."""
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from xml.etree import ElementTree
+
+from nmt.data.languages import UNNAMED
+from nmt.data.lines import open_lines
+from nmt.data.streams import open_binary
+from nmt.system.errors import UserError
+from nmt.text.scripts import base_language
+from nmt.text.tokenizer import Vocabulary
+from nmt.translation.glossary import Entry, Glossary, Keep
+
+#: Bytes of a TBX file, and elements within one another: more is no glossary.
+_MOST_BYTES, _MOST_DEPTH = 64 << 20, 50
+_CURE = "Write a line as: source term TAB target term (more forms after |). Lines with # are comments."
+
+
+def open_glossary(
+    terms: Path | Mapping[str, str | Sequence[str]] | None,
+    keep: Keep | Sequence[Keep] | None,
+    vocabulary: Vocabulary,
+    languages: tuple[str, str] = UNNAMED,
+) -> Glossary | None:
+    """The glossary of a request; None without terms and kinds of text to keep.
+
+    Args:
+        terms: a file, or source term -> target term or its forms.
+        keep: kinds of text to keep.
+        vocabulary: that writes the translations.
+        languages: codes of source and target, by which a TBX file is read.
+
+    Raises:
+        UserError: a file is wrong, a term has two translations, or the model cannot write one.
+    """
+    if terms is None and not keep:
+        return None
+    entries = read_terms(terms, languages) if isinstance(terms, Path) else terms_of(terms or {})
+    glossary = Glossary(entries, (keep,) if isinstance(keep, str) else keep or ())
+    glossary.check(vocabulary)
+    return glossary
+
+
+def read_terms(path: Path, languages: tuple[str, str]) -> list[Entry]:
+    """The terms of a file.
+
+    Args:
+        path: .tsv or other text, .csv or .tbx.
+        languages: codes of source and target, by which a TBX file is read.
+
+    Raises:
+        UserError: the file is missing or broken, has a line without two terms, or has no terms.
+    """
+    kind = path.suffix.lower()
+    entries = list(_tbx(path, languages) if kind == ".tbx" else _table(path, "," if kind == ".csv" else "\t"))
+    if not entries:
+        raise UserError(f"{path} has no terms. {_CURE}")
+    return entries
+
+
+def terms_of(terms: Mapping[str, str | Sequence[str]]) -> list[Entry]:
+    """Terms from a mapping: source term -> target term, or its forms."""
+    return [
+        Entry(_forms(source), _forms(target) if isinstance(target, str) else list(target), f"glossary['{source}']")
+        for source, target in terms.items()
+    ]
+
+
+def _forms(cell: str) -> list[str]:
+    return [form.strip() for form in cell.split("|")]
+
+
+def _table(path: Path, delimiter: str) -> Iterator[Entry]:
+    with open_lines(path) as lines:
+        yield from _rows(lines, str(path), delimiter)
+
+
+def _rows(lines: Iterable[str], name: str, delimiter: str) -> Iterator[Entry]:
+    for number, line in enumerate(lines, 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        cells = line.split("\t")
+        if delimiter == ",":
+            mark = ";" if line.count(";") > line.count(",") else ","
+            cells = next(csv.reader([line], delimiter=mark))
+        if len(cells) < 2 or not all(map(str.strip, cells[:2])):
+            raise UserError(f"{name}, line {number}: a source and a target term are expected. {_CURE}")
+        if number == 1 and [cell.strip().lower() for cell in cells[:2]] == ["source", "target"]:
+            continue
+        forms = [[form for form in _forms(cell) if form] for cell in cells[:2]]
+        if not all(forms):
+            raise UserError(f"{name}, line {number}: a source and a target term are expected. {_CURE}")
+        yield Entry(forms[0], forms[1], f"{name}, line {number}")
+
+
+def _tbx(path: Path, languages: tuple[str, str]) -> list[Entry]:
+    """The concepts with terms in both languages; entities are refused, and external files are never read."""
+    with open_binary(path) as file:
+        data = file.read(_MOST_BYTES + 1)
+    if len(data) > _MOST_BYTES:
+        raise UserError(f"{path} is larger than {_MOST_BYTES >> 20} MB. Leave out what is not for this translation.")
+    if (at := data.find(b"<!ENTITY")) >= 0:
+        line = 1 + data.count(b"\n", 0, at)
+        raise UserError(f"{path}, line {line}: declares an entity. Write the text itself in its place.")
+    entries, known, depth = list[Entry](), set[str](), 0
+    wanted = [base_language(each) for each in languages]
+    parser = ElementTree.XMLParser(encoding="utf-8")  # as which the file was opened, whatever it declares
+    try:
+        for event, element in ElementTree.iterparse(io.BytesIO(data), ("start", "end"), parser):
+            depth += 1 if event == "start" else -1
+            if depth > _MOST_DEPTH:
+                raise UserError(f"{path}: has elements within {_MOST_DEPTH} others, so it is no TBX file.")
+            if event == "end" and _name(element) in ("termEntry", "conceptEntry"):
+                terms = _terms(element)
+                known.update(terms)
+                source, target = (terms.get(each, []) for each in wanted)
+                if source and target:
+                    entries.append(Entry(source, target, f"{path}, concept {element.get('id', len(entries) + 1)}"))
+                element.clear()
+    except ElementTree.ParseError as error:
+        raise UserError(f"{path}, line {error.position[0]}: not well-formed XML, so no TBX file.") from error
+    if not entries:
+        raise UserError(
+            f"{path} has no terms from {languages[0]} to {languages[1]}, the languages of the run. Its languages: "
+            f"{', '.join(sorted(known)) or 'none'}."
+        )
+    return entries
+
+
+def _terms(concept: ElementTree.Element) -> dict[str, list[str]]:
+    """The terms of a concept by language."""
+    terms: dict[str, list[str]] = {}
+    for section in concept:
+        if _name(section) in ("langSet", "langSec"):
+            language = base_language(section.get("{http://www.w3.org/XML/1998/namespace}lang", ""))
+            texts = ("".join(each.itertext()) for each in section.iter() if _name(each) == "term")
+            terms.setdefault(language, []).extend(" ".join(text.split()) for text in texts if text.strip())
+    return terms
+
+
+def _name(element: ElementTree.Element) -> str:
+    """The name of an element without its namespace."""
+    return element.tag.rpartition("}")[2]
