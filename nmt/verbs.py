@@ -27,7 +27,8 @@ def run(verb: str, arguments: Sequence[str] | None = None) -> int:
             raise
         print(f"nmt.{verb}: {message}", file=sys.stderr)
         return 1
-    return main(verb, functools.partial(_work, verb), arguments, _sweep if verb == "train" else None)
+    more = (_sweep, _choices_of_start) if verb == "train" else ()
+    return main(verb, functools.partial(_work, verb), arguments, *more)
 
 
 def exists(verb: str) -> bool:
@@ -88,3 +89,11 @@ def _sweep(words: list[str]) -> int:
     from nmt.train.sweep import sweep
 
     return sweep(words)
+
+
+def _choices_of_start(overrides: list[str]) -> list[str]:
+    if not any(word.startswith("start=") for word in overrides):
+        return []
+    from nmt.train.ancestor import choices_of_start
+
+    return choices_of_start(overrides)

@@ -116,6 +116,20 @@ def recommend(
     return Recommendation(overrides, reasons)
 
 
+class Continuation(NamedTuple):
+    """How long to train on from a run: epochs at most, updates of warm-up, validations without improvement."""
+
+    epochs: int
+    warmup_steps: int = 20
+    patience: int = 5
+
+
+def recommend_continuation(words: float) -> Continuation:
+    """Recommend how long to train on with a text of so many source words: the less text, the more passes."""
+    limits = ((15_000, 30), (120_000, 15), (800_000, 8), (5_000_000, 4))
+    return Continuation(next((epochs for most, epochs in limits if words <= most), 2))
+
+
 def separate_vocabularies(scripts: tuple[str, str], *, tied: bool) -> Recommendation:
     """Recommend one vocabulary per side if the scripts of source and target differ: they share no pieces.
 

@@ -17,6 +17,7 @@ from nmt.build.paths import is_writable, pipes_of, unprotect
 from nmt.build.requests import read
 from nmt.config.composition import compose
 from nmt.config.configuration import ABSENT, look_up, without_classes
+from nmt.config.quotes import pasteable
 from nmt.config.resumption import merge_for_resume
 from nmt.data.dataset import DataSource, Split
 from nmt.data.sources import UserFiles
@@ -29,7 +30,8 @@ from nmt.system.limits import NotNegative
 from nmt.system.locks import locked
 from nmt.system.terminal import print_message
 from nmt.text.scripts import lengths, script_of
-from nmt.train.advice import recommend, separate_vocabularies
+from nmt.train.advice import recommend, recommend_continuation, separate_vocabularies
+from nmt.train.ancestor import Ancestor, check_languages, continued, inherited, open_ancestor
 from nmt.training.budget import Budget, Spent
 from nmt.training.guidance import guided_heads
 from nmt.training.schedules import Schedule
@@ -73,6 +75,7 @@ class Recipe:
         settings: of the loop.
         schedule: of the learning rate.
         place: where.
+        ancestor: the run that this one goes on from; None without one, or if a resumed run does not need it any more.
     """
 
     config: DictConfig
@@ -84,11 +87,17 @@ class Recipe:
     settings: TrainerSettings
     schedule: Schedule
     place: Place
+    ancestor: Ancestor | None = None
 
     @property
     def resumed(self) -> Run | None:
         """The run to resume, if there is one."""
         return self.run if self.resume else None
+
+    @property
+    def starts(self) -> bool:
+        """Whether it goes on from another run, which need not be there any more."""
+        return self.config.get("start") is not None
 
     @property
     def attends(self) -> bool:
@@ -178,10 +187,12 @@ def checked_data(config: DictConfig, run: Run, given: DictConfig) -> DictConfig:
     same = config.choices["data"] == given.choices["data"] and all(
         said.get(key, ABSENT) == value for key, value in saved.items()
     )
-    if not same and not may_use(config):
+    start = config.get("start")
+    if not (same or may_use(config)) or (start and start != given.start):
+        words = [*data_words(run), *([pasteable("start", start)] if start else [])]
         raise UserError(
             f"{run.folder} was made or changed elsewhere, so its data settings are not used. "
-            f"If you trust them, repeat them on the command line: {' '.join(data_words(run))}"
+            f"If you trust them, repeat them on the command line: {' '.join(words)}"
         )
     config = config.copy()
     config.cache, config.checkpoints = given.cache, given.checkpoints
@@ -194,6 +205,7 @@ def new_recipe(config: DictConfig, overrides: Sequence[str], run: Run | None) ->
     Raises:
         UserError: a setting is out of range, or sizes do not fit together.
     """
+    config, ancestor = with_ancestor(config, overrides)
     build.check(config)
     note_unused_attention([config], overrides)
     if pipes := pipes_of(config.data):
@@ -201,10 +213,30 @@ def new_recipe(config: DictConfig, overrides: Sequence[str], run: Run | None) ->
             raise UserError(f"{pipes}: several processes cannot read one pipe. Write the text to a file.")
         print_message(f"{pipes}: a pipe. The run cannot be resumed or scored on this text. For that, train on a file.")
     source, words = _source(config), list(overrides)
-    if isinstance(source, UserFiles):
+    if ancestor is not None:
+        for note in check_languages(source.languages, ancestor):
+            print_message(note)
+        pairs, mean, _, per_word = _amount(config, source)
+        words = continued(config, overrides, ancestor, recommend_continuation(pairs * mean / per_word))
+    elif isinstance(source, UserFiles):
         config, words = fit_to_text(config, words, source)
     take_named_budget(config, overrides)
-    return _recipe(config, words, overrides, run, source)
+    return _recipe(config, words, overrides, run, source, ancestor)
+
+
+def with_ancestor(config: DictConfig, overrides: Sequence[str]) -> tuple[DictConfig, Ancestor | None]:
+    """The configuration with the settings of the run that it goes on from, and this run, if it names one.
+
+    Raises:
+        UserError: see `open_ancestor`, `inherited` and `Ancestor.check_shapes`.
+    """
+    ancestor = open_ancestor(config)
+    if ancestor is None:
+        return config, None
+    config = inherited(config, overrides, ancestor)
+    with possible():
+        ancestor.check_shapes(config, overrides)
+    return config, ancestor
 
 
 def resumed_recipe(config: DictConfig, run: Run) -> Recipe:
@@ -216,7 +248,15 @@ def resumed_recipe(config: DictConfig, run: Run) -> Recipe:
                 f"{run.folder} cannot be resumed: it was trained on a pipe ({pipes}), whose text was not kept. Write "
                 "the text to a file, and train a new run on it with another name=."
             )
-        return _recipe(config, words, words, run, _source(config), resume=True)
+        source = _source(config)
+    try:
+        ancestor = open_ancestor(config, finished=False)
+    except UserError:
+        if config.start_mix:
+            raise
+        ancestor = None
+    with describes(run, "a training"):
+        return _recipe(config, words, words, run, source, ancestor, resume=True)
 
 
 def _source(config: DictConfig) -> DataSource:
@@ -231,12 +271,13 @@ def _recipe(
     user_words: Sequence[str],
     run: Run | None,
     source: DataSource,
+    ancestor: Ancestor | None,
     resume: bool = False,
 ) -> Recipe:
     settings, schedule = build.build_trainer(config), build.build_schedule(config)
     build.build_search(config.search)
     check_model(config)
-    return Recipe(config, words, user_words, run, resume, source, settings, schedule, read(Place, config))
+    return Recipe(config, words, user_words, run, resume, source, settings, schedule, read(Place, config), ancestor)
 
 
 def resumed(run: Run, overrides: Sequence[str]) -> DictConfig:
@@ -279,14 +320,10 @@ def fit_to_text(config: DictConfig, overrides: Sequence[str], source: UserFiles)
 
     Returns the configuration and its command line.
     """
-    split = source.read("train")
-    some = split.source[:: len(split.source) // MANY + 1]  # of very many lines, every second, third ...
-    counts, unit, per_word = lengths(some)
-    # A line that is dropped for its length makes no small text a large one.
-    longest = per_word * build.build_trainer(config).max_source_length
+    pairs, mean, unit, per_word = _amount(config, source)
     advised, reasons = recommend(
-        len(split.source),
-        sum(min(count, longest) for count in counts) / max(1, len(counts)),
+        pairs,
+        mean,
         unit=unit,
         per_word=per_word,
         pieces=None if config.tokenizer.model else str(config.tokenizer.model_type),
@@ -305,6 +342,15 @@ def fit_to_text(config: DictConfig, overrides: Sequence[str], source: UserFiles)
             print_message(reason)
     words = [*advised, *overrides]
     return compose("train", words), words
+
+
+def _amount(config: DictConfig, source: DataSource) -> tuple[int, float, str, float]:
+    """The training text: pairs, the mean length of a source sentence, its unit, and units that make about one word."""
+    lines = source.read("train").source
+    counts, unit, per_word = lengths(lines[:: len(lines) // MANY + 1])  # of very many lines, every second, third ...
+    # A line that is dropped for its length makes no small text a large one.
+    longest = per_word * build.build_trainer(config).max_source_length
+    return len(lines), sum(min(count, longest) for count in counts) / max(1, len(counts)), unit, per_word
 
 
 def own_settings(recipe: Recipe, keys: Iterable[str]) -> dict[str, Any]:

@@ -15,13 +15,13 @@ import torch
 from nmt.alignment.word_weights import links
 from nmt.build import parts as build
 from nmt.build.approximations import MINUTES, measured
-from nmt.build.open import unchecked
+from nmt.build.open import open_model, open_run, unchecked
 from nmt.build.paths import pipes_of
 from nmt.config.quotes import pasteable, python, unquoted
 from nmt.data.document_lines import contexts_of
 from nmt.data.habits import habits
 from nmt.data.languages import doubts
-from nmt.data.pairs import length_ratio, lexicon_of
+from nmt.data.pairs import EncodedPairs, length_ratio, lexicon_of
 from nmt.data.sources import UserFiles
 from nmt.data.streams import keeping_pipes
 from nmt.data.token_batches import TokenBatches
@@ -36,15 +36,17 @@ from nmt.system.memory import give_memory_back
 from nmt.system.platform import peak_memory
 from nmt.system.processes import Processes, joined
 from nmt.system.terminal import linked, print_message, printable
+from nmt.text.lexicon import load_lexicon, merged
 from nmt.text.tokenizer import Tokenizer
 from nmt.train.advice import CHANGEABLE, in_words, verdict
 from nmt.train.preparation import check_documents, guiding_links, prepared, tokenizer_for
 from nmt.train.recipe import Recipe, opened, own_settings, possible, resumed_recipe, with_own_vocabularies
+from nmt.train.transfer import Exam, compared, exams, marks, show
 from nmt.training.checkpoint import Counters, check_state, load_state
 from nmt.training.followers import follow
 from nmt.training.learner import Learner
 from nmt.training.loop import Outcome, TrainingLoop
-from nmt.training.validation import Validation, greedy_scores, judged_by, look_at
+from nmt.training.validation import Translate, Validation, greedy_scores, judged_by, look_at
 from nmt.translation.translator import EXTRA_LENGTH
 from nmt.translation.types import Translation
 
@@ -84,7 +86,7 @@ def _follow(processes: Processes) -> int:
     with _enough_memory():
         model = build.build_model(recipe.config, tokenizer).to(compute.device)
         optimizer = build.build_optimizer(recipe.config, model)
-        _, batches, _ = prepared(recipe, tokenizer, splits, lambda _: None)
+        batches = prepared(recipe, tokenizer, splits, lambda _: None).batches
         learner = Learner(model, optimizer, recipe.schedule, recipe.settings, compute, processes)
         follow(learner, batches, recipe.place.seed, load_state(run.state) if run.state.exists() else None)
     return 0
@@ -99,6 +101,7 @@ class _Session:
         self.recipe, self.lock, self.processes, self.followers = recipe, lock, processes, followers
         self.run: Run | None = None
         self.lines: list[str] = []  # messages from before the run exists
+        self.exams: dict[str, Exam] = {}  # of a run that goes on from another one
         self.restored = False  # whether the last state is damaged, and the one before is in its place
 
     def say(self, line: str) -> None:
@@ -127,36 +130,87 @@ class _Session:
         with _enough_memory(), possible():
             model = build.build_model(self.recipe.config, tokenizer).to(compute.device)
         optimizer = build.build_optimizer(self.recipe.config, model)
-        pairs, batches, valid_batches = prepared(self.recipe, tokenizer, (train_split, valid_split), self.say)
+        pairs, own_pairs, batches, valid_batches = prepared(
+            self.recipe, tokenizer, (train_split, valid_split), self.say
+        )
         if state is not None and self.recipe.run is not None:
             check_state(self.recipe.run.state, state, model)
             self._check_best(self.recipe.run, state)
-        self._describe(model, tokenizer, batches)
-        give_memory_back()
-        facts = {"pairs": len(pairs)} if links is None else {"pairs": len(pairs), "links": links}
-        run = self._open(tokenizer, facts)
-        ratio = length_ratio(pairs, EXTRA_LENGTH)
-        self.processes.share(str(run.folder))
-        if not run.lexicon.exists():
-            lexicon_of(pairs, tokenizer.source.size).save(run.lexicon, tokenizer.fingerprint)
-            give_memory_back()
-        count = settings.validate_sentences
+        count, language = settings.validate_sentences, source.languages[1]
         sources, references = list(valid_split.source[:count]), list(valid_split.target[:count])
         contexts = contexts_of(sources, valid_split.documents, model.context_sentences)
-        metric, notes = judged_by(references, source.languages[1])
+        ratio = length_ratio(pairs, EXTRA_LENGTH)
+        translate = greedy_scores(sources, references, language, tokenizer, compute, ratio, contexts)
+        facts = {"pairs": own_pairs} if links is None else {"pairs": own_pairs, "links": links}
+        with _enough_memory():
+            facts |= self._go_on(model, tokenizer, translate, fresh=state is None)
+        self._describe(model, tokenizer, batches)
+        give_memory_back()
+        run = self._open(tokenizer, facts)
+        self.processes.share(str(run.folder))
+        self._save_lexicon(run, pairs, tokenizer)
+        metric, notes = judged_by(references, language)
         run.note(length_ratio=ratio, source_lines=habits(train_split.source, source.languages[0]), judged_by=metric)
         for note in notes:
             self.say(note)
-        translate = greedy_scores(sources, references, source.languages[1], tokenizer, compute, ratio, contexts)
         with _enough_memory():
             learner = Learner(model, optimizer, self.recipe.schedule, settings, compute, self.processes)
             look = look_at(settings.samples if settings.tensorboard else 0, tokenizer, compute)
             validation = Validation(valid_batches, translate, compute, look)
             loop = TrainingLoop(settings, learner, batches, validation, run)
-            outcome = loop.run(self.recipe.place.seed, state)
+            goes_on = self.recipe.starts and state is None
+            outcome = loop.run(self.recipe.place.seed, state, validate_first=goes_on)
             self.followers.close()
-        compare = functools.partial(measured, run, compute, sources, references, source.languages[1], contexts)
-        return self._finish(run, outcome, len(pairs), compare)
+        compare = functools.partial(measured, run, compute, sources, references, language, contexts)
+        return self._finish(run, outcome, own_pairs, compare)
+
+    def _go_on(self, model: Seq2Seq, tokenizer: Tokenizer, translate: Translate, fresh: bool) -> dict[str, Any]:
+        """Take the weights of the run that this one goes on from if it is `fresh`, and score it; facts for run.json.
+
+        Raises:
+            UserError: the run is damaged, or has changed since a training of which nothing is saved yet.
+        """
+        recipe, ancestor, run = self.recipe, self.recipe.ancestor, self.recipe.resumed
+        if not recipe.starts:
+            return {}
+        known = {} if run is None else run.facts().get("start", {})
+        if ancestor is None:
+            if fresh:
+                raise UserError(
+                    f"{recipe.config.start} is missing or damaged, and nothing of this training is saved yet. Restore "
+                    "it, or train a new run with another name=."
+                )
+            self.say(f"{recipe.config.start} is missing or damaged, so what is forgotten is not measured.")
+            return {}
+        compute, text = recipe.place.compute, known.get("text", {})
+        self.exams, texts, note = exams(
+            ancestor, translate, tokenizer, compute, recipe.settings.validate_sentences, text
+        )
+        if note:
+            self.say(note)
+        if not fresh:
+            return {}
+        old, notes = ancestor.pass_on(model)
+        facts = ancestor.facts(old)
+        if known and known["weights"] != facts["weights"]:
+            raise UserError(f"The weights of {ancestor.folder} have changed since this run began. Train a new run.")
+        for line in [f"Going on from {ancestor.folder}.", *notes]:
+            self.say(line)
+        if ancestor.mix:
+            texts["train"] = ancestor.text("train").fingerprint()
+        return {"start": {**facts, "text": texts, "before": marks(self.exams, old.to(compute.device))}}
+
+    def _save_lexicon(self, run: Run, pairs: EncodedPairs, tokenizer: Tokenizer) -> None:
+        """Learn a new run's lexicon, with what the run that it goes on from knows."""
+        if run.lexicon.exists():
+            return
+        lexicon, ancestor = lexicon_of(pairs, tokenizer.source.size), self.recipe.ancestor
+        if ancestor is not None:
+            with contextlib.suppress(UserError):  # one without a lexicon
+                sizes = tokenizer.source.size, tokenizer.target.size
+                lexicon = merged(lexicon, load_lexicon(ancestor.run.files.lexicon, *sizes, tokenizer.fingerprint))
+        lexicon.save(run.lexicon, tokenizer.fingerprint)
+        give_memory_back()
 
     def _saved_state(self) -> dict[str, Any] | None:
         """The trainer's state of earlier sessions, if their validations can be read as well."""
@@ -314,7 +368,8 @@ class _Session:
             self._show(outcome.example)
         if best is not None and outcome.minutes >= MINUTES and (line := compare()):
             self.say(line)
-        if isinstance(self.recipe.source, UserFiles):
+        self._compare_with_start(run, outcome)
+        if isinstance(self.recipe.source, UserFiles) and not self.recipe.starts:
             self._judge(run, outcome, pairs)
         else:
             self.say("Next:")
@@ -322,6 +377,18 @@ class _Session:
             self.say(f"  {python()} -m nmt.translate {pasteable('run', run.folder)} input=FILE output=FILE")
         self.say(size_note(run.folder))
         return 0
+
+    def _compare_with_start(self, run: Run, outcome: Outcome) -> None:
+        """Print and save what a run that goes on from another one has gained, and what it has forgotten."""
+        facts = run.facts().get("start", {})
+        if not self.exams or "before" not in facts:
+            return
+        model, _ = open_model(open_run(run.folder), "best", self.recipe.place.compute)
+        after = marks(self.exams, model)
+        run.note(start={**facts, "after": after})
+        for line in compared(self.exams, facts["before"], after):
+            self.say(line)
+        show(run, self.recipe.settings.tensorboard, outcome.step, facts["before"], after)
 
     def _show(self, example: Translation) -> None:
         """Print a translation with its links."""

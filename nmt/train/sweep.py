@@ -28,7 +28,8 @@ from nmt.system.errors import UserError
 from nmt.system.limits import NotNegative
 from nmt.system.locks import SWEEP, locked
 from nmt.system.terminal import print_message
-from nmt.train.recipe import already_finished, check_model, resumed
+from nmt.train.ancestor import choices_of_start
+from nmt.train.recipe import already_finished, check_model, resumed, with_ancestor
 from nmt.train.workers import Launcher, Planned
 
 MEMORY = 4 << 30  # bytes per run, if no run of the sweep is finished
@@ -173,7 +174,7 @@ def _check(
     configs = []
     for name, combination in zip(names, combinations, strict=True):
         try:
-            configs.append(compose("train", combination.overrides))
+            configs.append(compose("train", [*choices_of_start(combination.overrides), *combination.overrides]))
         except UserError as error:
             raise UserError(f"{error} (In the run {name}; nothing was started.)") from error
     if pipes := pipes_of(configs[0].data):
@@ -193,8 +194,8 @@ def _check(
                 if message:
                     done.append(name)
                     continue
-            elif not isinstance(build.build_source(config), UserFiles):  # its sizes depend on the text
-                check_model(config)
+            elif with_ancestor(config, words)[1] is None and not isinstance(build.build_source(config), UserFiles):
+                check_model(config)  # sizes that do not depend on the text
         except UserError as error:
             impossible.append(name)
             print_message(f"{name} cannot be trained: {error}")
