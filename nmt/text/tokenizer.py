@@ -144,11 +144,12 @@ class Vocabulary:
         return encoded
 
     def unknown(self, sentences: Sequence[str]) -> Iterator[list[str]]:
-        """What no piece spells in each sentence: characters that are cut into bytes, and unknown words."""
+        """What no piece spells in each sentence: characters that are bytes, and unknown words."""
         for sentence, tokens in zip(sentences, self.encode(sentences), strict=True):
             at = [number for number, token in enumerate(tokens) if token == UNK or self._bytes[token] >= 0]
             spans = self.spans(tokens, sentence) if at else []
-            yield list(dict.fromkeys(sentence[slice(*span)] for number in at if (span := spans[number])))
+            texts = (sentence[slice(*span)] for number in at if (span := spans[number]))
+            yield list(dict.fromkeys(filter(None, texts)))
 
     def sample(self, sentences: Sequence[str], alpha: float, seed: int) -> list[list[int]]:
         """Subword regularisation: `encode` that cuts at random, the same for the same arguments.

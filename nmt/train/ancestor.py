@@ -4,10 +4,10 @@ A stranger may have made it: its settings name no code (`nmt.config.choices`), a
 Its data settings are used only if this user has made the run (`nmt.runs.trust`), or if they are those of built-in text.
 """
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from nmt.model.weights import fingerprint
 from nmt.system.compute import CPU
 from nmt.system.errors import UserError
 from nmt.system.limits import Fraction
-from nmt.text.tokenizer import Tokenizer, Vocabulary, load_tokenizer
+from nmt.text.tokenizer import Tokenizer, load_tokenizer
 from nmt.train.advice import Continuation
 
 #: The parts of a configuration that are taken from the run.
@@ -44,7 +44,7 @@ SHOWN, LINES, UNKNOWN = 6, 20_000, 8
 
 
 @dataclass(frozen=True)
-class Start:
+class StartRequest:
     """The settings of going on from a run; `configs/train.yaml` explains them."""
 
     start: Path | None = None
@@ -162,7 +162,7 @@ def open_ancestor(config: DictConfig, finished: bool = True) -> Ancestor | None:
     Raises:
         UserError: start= or start_mix= is invalid; the run is missing, unfinished, damaged or of another format.
     """
-    wanted = read(Start, config)
+    wanted = read(StartRequest, config)
     if wanted.start is None:
         return None
     run = open_run(Path(wanted.start))
@@ -283,27 +283,18 @@ def check_languages(own: tuple[str, str], ancestor: Ancestor) -> list[str]:
 def unknown_note(split: Split, tokenizer: Tokenizer, folder: Path) -> str:
     """A message if the text has what the tokenizer has no pieces for; "" if it knows everything."""
     notes = []
-    for side, lines, vocabulary in (
-        ("source", split.source, tokenizer.source),
-        ("target", split.target, tokenizer.target),
-    ):
-        count, unknown = _unknown(lines[:LINES], vocabulary)
-        if unknown:
-            shown = " ".join(islice(unknown, UNKNOWN))
-            more = f" and {len(unknown) - UNKNOWN:,} more" if len(unknown) > UNKNOWN else ""
-            notes.append(f"{count / min(len(lines), LINES):.1%} of the {side} lines ({shown}{more})")
+    for side, lines, vocabulary in zip(("source", "target"), split[1:3], tokenizer[:2], strict=True):
+        of_lines = [unknown for unknown in vocabulary.unknown(lines[:LINES]) if unknown]
+        if of_lines:
+            share, texts = len(of_lines) / min(len(lines), LINES), dict.fromkeys(itertools.chain(*of_lines))
+            more = f" and {len(texts) - UNKNOWN:,} more" if len(texts) > UNKNOWN else ""
+            notes.append(f"{share:.1%} of the {side} lines ({' '.join(itertools.islice(texts, UNKNOWN))}{more})")
     if not notes:
         return ""
     return (
         f"The tokenizer of {folder} has no pieces for some of {' and of '.join(notes)}. Such text is spelled byte by "
         "byte, or is an unknown word, and is learnt slowly. If there is much of it, train a new run on both texts."
     )
-
-
-def _unknown(lines: Sequence[str], vocabulary: Vocabulary) -> tuple[int, dict[str, None]]:
-    """How many lines have text without pieces, and what it is."""
-    of_lines = [unknown for unknown in vocabulary.unknown(lines) if unknown]
-    return len(of_lines), dict.fromkeys(text for unknown in of_lines for text in unknown)
 
 
 def _name_languages(config: DictConfig, languages: tuple[str, str]) -> None:

@@ -15,7 +15,7 @@ import torch
 from nmt.alignment.word_weights import links
 from nmt.build import parts as build
 from nmt.build.approximations import MINUTES, measured
-from nmt.build.open import open_model, open_run, unchecked
+from nmt.build.open import unchecked
 from nmt.build.paths import pipes_of
 from nmt.config.quotes import pasteable, python, unquoted
 from nmt.data.document_lines import contexts_of
@@ -41,12 +41,12 @@ from nmt.text.tokenizer import Tokenizer
 from nmt.train.advice import CHANGEABLE, in_words, verdict
 from nmt.train.preparation import check_documents, guiding_links, prepared, tokenizer_for
 from nmt.train.recipe import Recipe, opened, own_settings, possible, resumed_recipe, with_own_vocabularies
-from nmt.train.transfer import Exam, compared, exams, marks, show
+from nmt.train.transfer import Transfer
 from nmt.training.checkpoint import Counters, check_state, load_state
 from nmt.training.followers import follow
 from nmt.training.learner import Learner
 from nmt.training.loop import Outcome, TrainingLoop
-from nmt.training.validation import Translate, Validation, greedy_scores, judged_by, look_at
+from nmt.training.validation import Validation, greedy_scores, judged_by, look_at
 from nmt.translation.translator import EXTRA_LENGTH
 from nmt.translation.types import Translation
 
@@ -101,7 +101,7 @@ class _Session:
         self.recipe, self.lock, self.processes, self.followers = recipe, lock, processes, followers
         self.run: Run | None = None
         self.lines: list[str] = []  # messages from before the run exists
-        self.exams: dict[str, Exam] = {}  # of a run that goes on from another one
+        self.transfer = Transfer(recipe, self.say)
         self.restored = False  # whether the last state is damaged, and the one before is in its place
 
     def say(self, line: str) -> None:
@@ -143,7 +143,7 @@ class _Session:
         translate = greedy_scores(sources, references, language, tokenizer, compute, ratio, contexts)
         facts = {"pairs": own_pairs} if links is None else {"pairs": own_pairs, "links": links}
         with _enough_memory():
-            facts |= self._go_on(model, tokenizer, translate, fresh=state is None)
+            facts |= self.transfer.begin(model, tokenizer, translate, fresh=state is None)
         self._describe(model, tokenizer, batches)
         give_memory_back()
         run = self._open(tokenizer, facts)
@@ -163,42 +163,6 @@ class _Session:
             self.followers.close()
         compare = functools.partial(measured, run, compute, sources, references, language, contexts)
         return self._finish(run, outcome, own_pairs, compare)
-
-    def _go_on(self, model: Seq2Seq, tokenizer: Tokenizer, translate: Translate, fresh: bool) -> dict[str, Any]:
-        """Take the weights of the run that this one goes on from if it is `fresh`, and score it; facts for run.json.
-
-        Raises:
-            UserError: the run is damaged, or has changed since a training of which nothing is saved yet.
-        """
-        recipe, ancestor, run = self.recipe, self.recipe.ancestor, self.recipe.resumed
-        if not recipe.starts:
-            return {}
-        known = {} if run is None else run.facts().get("start", {})
-        if ancestor is None:
-            if fresh:
-                raise UserError(
-                    f"{recipe.config.start} is missing or damaged, and nothing of this training is saved yet. Restore "
-                    "it, or train a new run with another name=."
-                )
-            self.say(f"{recipe.config.start} is missing or damaged, so what is forgotten is not measured.")
-            return {}
-        compute, text = recipe.place.compute, known.get("text", {})
-        self.exams, texts, note = exams(
-            ancestor, translate, tokenizer, compute, recipe.settings.validate_sentences, text
-        )
-        if note:
-            self.say(note)
-        if not fresh:
-            return {}
-        old, notes = ancestor.pass_on(model)
-        facts = ancestor.facts(old)
-        if known and known["weights"] != facts["weights"]:
-            raise UserError(f"The weights of {ancestor.folder} have changed since this run began. Train a new run.")
-        for line in [f"Going on from {ancestor.folder}.", *notes]:
-            self.say(line)
-        if ancestor.mix:
-            texts["train"] = ancestor.text("train").fingerprint()
-        return {"start": {**facts, "text": texts, "before": marks(self.exams, old.to(compute.device))}}
 
     def _save_lexicon(self, run: Run, pairs: EncodedPairs, tokenizer: Tokenizer) -> None:
         """Learn a new run's lexicon, with what the run that it goes on from knows."""
@@ -368,7 +332,7 @@ class _Session:
             self._show(outcome.example)
         if best is not None and outcome.minutes >= MINUTES and (line := compare()):
             self.say(line)
-        self._compare_with_start(run, outcome)
+        self.transfer.finish(run, outcome.step)
         if isinstance(self.recipe.source, UserFiles) and not self.recipe.starts:
             self._judge(run, outcome, pairs)
         else:
@@ -377,18 +341,6 @@ class _Session:
             self.say(f"  {python()} -m nmt.translate {pasteable('run', run.folder)} input=FILE output=FILE")
         self.say(size_note(run.folder))
         return 0
-
-    def _compare_with_start(self, run: Run, outcome: Outcome) -> None:
-        """Print and save what a run that goes on from another one has gained, and what it has forgotten."""
-        facts = run.facts().get("start", {})
-        if not self.exams or "before" not in facts:
-            return
-        model, _ = open_model(open_run(run.folder), "best", self.recipe.place.compute)
-        after = marks(self.exams, model)
-        run.note(start={**facts, "after": after})
-        for line in compared(self.exams, facts["before"], after):
-            self.say(line)
-        show(run, self.recipe.settings.tensorboard, outcome.step, facts["before"], after)
 
     def _show(self, example: Translation) -> None:
         """Print a translation with its links."""

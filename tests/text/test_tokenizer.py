@@ -143,6 +143,11 @@ def test_broken_bytes_become_replacement_characters_and_keep_their_words() -> No
     assert set(pieces.words(tokens)) == {0}
 
 
+@pytest.mark.parametrize("model_type", MODEL_TYPES)
+def test_what_no_piece_spells_is_named(model_type: str) -> None:
+    assert [*vocabulary(model_type).unknown(["the red dog.", "", "a мяу and мяу"])] == [[], [], ["м", "я", "у"]]
+
+
 def test_specials_say_nothing() -> None:
     pieces = vocabulary("bpe")
     (tokens,) = pieces.encode(["the red dog"])
