@@ -37,8 +37,8 @@ from nmt.train.advice import Continuation
 PARTS = ("model", "encoder", "attention", "decoder", "context", "tokenizer", "search", "optimizer")
 #: Of the optimizer, the tokenizer and the search no setting has a shape.
 SHAPED = PARTS[:5]
-#: The share of the learning rate of a run that began without another one.
-RATE = 0.1
+#: How many times smaller the learning rate is than that of a run that began without another one.
+SLOWER = 10
 #: Names of parameters in a message, lines that are looked at for unknown pieces, and how many of those are shown.
 SHOWN, LINES, UNKNOWN = 6, 20_000, 8
 
@@ -254,7 +254,7 @@ def continued(config: DictConfig, overrides: Sequence[str], ancestor: Ancestor, 
     }
     rate = OmegaConf.select(config, "optimizer.lr")
     if isinstance(rate, float | int):
-        defaults["optimizer.lr"] = rate * (1.0 if ancestor.run.config.get("start") else RATE)
+        defaults["optimizer.lr"] = rate if ancestor.run.config.get("start") else rate / SLOWER
     defaults = {key: value for key, value in defaults.items() if key not in named}
     for key, value in defaults.items():
         OmegaConf.update(config, key, value)

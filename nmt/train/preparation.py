@@ -150,15 +150,7 @@ def _contexts(recipe: Recipe, tokenizer: Tokenizer, split: Split) -> list[Callab
 
 def _all(guides: Sequence[Callable[[Batch], Batch]]) -> Callable[[Batch], Batch] | None:
     """One function that does what all of these do."""
-    if not guides:
-        return None
-
-    def guide(batch: Batch) -> Batch:
-        for add in guides:
-            batch = add(batch)
-        return batch
-
-    return guide
+    return (lambda batch: functools.reduce(lambda guided, add: add(guided), guides, batch)) if guides else None
 
 
 def _encoded(recipe: Recipe, tokenizer: Tokenizer, split: Split, say: Say) -> EncodedPairs:

@@ -105,6 +105,11 @@ class Recipe:
         return attends(self.config)
 
     @property
+    def context_sentences(self) -> int:
+        """How many previous sentences the model sees."""
+        return int(self.config.context.sentences)
+
+    @property
     def stem(self) -> str:
         """A name for a run, from its data, encoder (unless it is the default), wiring and score."""
         choices = self.config.choices
@@ -112,21 +117,6 @@ class Recipe:
         score = [choices["attention/score"]] if self.attends else []
         context = [f"{choices['context']}{self.context_sentences}"] if self.context_sentences else []
         return "-".join([self.source.name, *encoder, choices["decoder"], *score, *context])
-
-    @property
-    def context_sentences(self) -> int:
-        """How many previous sentences the model sees."""
-        return int(self.config.context.sentences)
-
-    def setting(self, key: str) -> Any:
-        """The value of a setting; None if there is no such setting."""
-        return OmegaConf.select(self.config, key)
-
-    def named(self, name: str) -> DictConfig:
-        """The configuration with the run's name."""
-        config = self.config.copy()
-        config.name = name
-        return config
 
 
 @contextmanager
@@ -241,7 +231,7 @@ def with_ancestor(config: DictConfig, overrides: Sequence[str]) -> tuple[DictCon
 
 def resumed_recipe(config: DictConfig, run: Run) -> Recipe:
     """The recipe of a resumed run with the configuration from `resumed` (UserError as `new_recipe`)."""
-    words = run.overrides()
+    words, ancestor = run.overrides(), None
     with describes(run, "a training"):
         if pipes := pipes_of(config.data):
             raise UserError(
@@ -254,7 +244,6 @@ def resumed_recipe(config: DictConfig, run: Run) -> Recipe:
     except UserError:
         if config.start_mix:
             raise
-        ancestor = None
     with describes(run, "a training"):
         return _recipe(config, words, words, run, source, ancestor, resume=True)
 
@@ -333,9 +322,8 @@ def fit_to_text(config: DictConfig, overrides: Sequence[str], source: UserFiles)
     # Sizes that are not there or follow from others are left alone.
     of = {word: word.partition("=")[0] for word in advised}
     advised = [word for word in advised if not of[word].endswith(".size") or isinstance(look_up(raw, of[word]), int)]
-    named = _keys(overrides)
-    if named & {f"trainer.{budget}" for budget in BUDGETS}:
-        named |= {f"trainer.{budget}" for budget in BUDGETS}
+    named, budgets = _keys(overrides), {f"trainer.{budget}" for budget in BUDGETS}
+    named |= budgets if named & budgets else set()
     for reason in reasons:
         keys = set(re.findall(r"\b[a-z]+\.[a-z_]+", reason)) - {"trainer.patience"}
         if not keys or keys - named:  # unless the user has set another one
@@ -358,7 +346,7 @@ def own_settings(recipe: Recipe, keys: Iterable[str]) -> dict[str, Any]:
     raw: Any = OmegaConf.to_container(compose("train", recipe.user_words), resolve=False)
     given = {key: look_up(raw, key) for key in keys}
     fixed = (key for key, value in given.items() if value is not ABSENT and not str(value).startswith("${"))
-    return {key: recipe.setting(key) for key in fixed}
+    return {key: OmegaConf.select(recipe.config, key) for key in fixed}
 
 
 def with_own_vocabularies(recipe: Recipe, split: Split) -> tuple[Recipe, list[str]]:
@@ -401,7 +389,7 @@ def already_finished(config: DictConfig, run: Run) -> str:
     if name is None:
         return ""
     limit = getattr(settings, name)
-    reached = f"trainer.{name}={limit} is reached"
     return (
-        f"{run.folder} is already finished: {reached}. To train longer, raise it: trainer.{name}={(limit or 1) * 2:g}."
+        f"{run.folder} is already finished: trainer.{name}={limit} is reached. To train longer, raise it: "
+        f"trainer.{name}={(limit or 1) * 2:g}."
     )

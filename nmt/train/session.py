@@ -210,6 +210,8 @@ class _Session:
     def _describe(self, model: Seq2Seq, tokenizer: Tokenizer, batches: TokenBatches) -> None:
         compute, settings = self.recipe.place.compute, self.recipe.settings
         parameters = sum(parameter.numel() for parameter in model.parameters())
+        threads, count = f"{compute.threads} CPU threads", self.processes.count
+        hands = threads if count == 1 else f"{count} processes of {threads} each"
         sizes = f"{tokenizer.source.size:,}"
         if not tokenizer.joint:
             sizes += f" and {tokenizer.target.size:,}"
@@ -219,7 +221,7 @@ class _Session:
             kind = f"{choices['encoder']} encoder, {choices['decoder']} decoder, {choices['attention/score']}"
         self.say(
             f"Model: {kind}, {parameters:,} parameters, {sizes} pieces, on {compute.device} "
-            f"({self._hands()}) in {'bfloat16' if compute.dtype else 'float32'}"
+            f"({hands}) in {'bfloat16' if compute.dtype else 'float32'}"
             f"{model.decoder.describe()}."
         )
         if tokenizer.target.folds_case:
@@ -248,11 +250,6 @@ class _Session:
             f"Training: {len(batches.plan(0)):,} batches an epoch, padding {source_padding:.1%} source and "
             f"{target_padding:.1%} target; budget {', '.join(budget)}."
         )
-
-    def _hands(self) -> str:
-        """The threads, and the processes if there are several."""
-        threads, count = f"{self.recipe.place.compute.threads} CPU threads", self.processes.count
-        return threads if count == 1 else f"{count} processes of {threads} each"
 
     def _open(self, tokenizer: Tokenizer, facts: dict[str, Any]) -> Run:
         """Make the run folder after all checks; `facts` are counts for run.json."""
@@ -285,12 +282,13 @@ class _Session:
         if recipe.run is not None:
             recipe.run.create(recipe.config, recipe.words, facts, tokenizer)
             return recipe.run
+        config = recipe.config.copy()
         while True:
-            name = free_name(recipe.place.checkpoints, recipe.stem)
-            run = Run(recipe.place.checkpoints / name)
+            config.name = free_name(recipe.place.checkpoints, recipe.stem)
+            run = Run(recipe.place.checkpoints / config.name)
             try:
                 self.lock.enter_context(locked(run.folder))
-                run.create(recipe.named(name), recipe.words, facts, tokenizer)
+                run.create(config, recipe.words, facts, tokenizer)
                 return run
             except LockedError:  # another training has just taken this name: try the next one
                 continue

@@ -59,39 +59,37 @@ def sweep(words: Sequence[str]) -> int:
     place, prefix, combinations = _read(expand("train", [word for word in words if word not in ours]))
     names = _names([combination.swept for combination in combinations], prefix)
     with contextlib.nullcontext() if options.dry_run else locked(place, SWEEP):
-        return _sweep(options, place, names, combinations, threads=any(word.startswith("threads=") for word in words))
-
-
-def _sweep(
-    options: Sweeping, place: Path, names: Sequence[str], combinations: Sequence[Combination], threads: bool
-) -> int:
-    """See `sweep`; without `threads` in the command line, the runs share the cores."""
-    plan, impossible, done = _check(place, names, combinations)
-    jobs = min(options.jobs or _room(place, plan), max(1, len(plan)))
-    if not threads:
-        cores = max(1, system.cores() // jobs)
-        plan = [Planned(planned.name, [*planned.words, f"threads={cores}"]) for planned in plan]
-    if options.dry_run:
+        plan, impossible, done = _check(place, names, combinations)
+        jobs = min(options.jobs or _room(place, plan), max(1, len(plan)))
+        if not any(word.startswith("threads=") for word in words):
+            cores = max(1, system.cores() // jobs)
+            plan = [Planned(planned.name, [*planned.words, f"threads={cores}"]) for planned in plan]
+        if not options.dry_run:
+            return _train(place, plan, jobs, len(impossible), len(done))
         for planned in plan:
             print(*map(shell_word, [python(), "-m", "nmt.train", *map(unquoted, planned.words)]))
         return int(bool(impossible))
+
+
+def _train(place: Path, plan: Sequence[Planned], jobs: int, impossible: int, done: int) -> int:
+    """Train what is planned, and say how it went beside what was `done` and what is `impossible`; the exit status."""
     if plan:
         look = f"tail -f {system.shell_quoted(str(place))}/*.log"
         print_message(
             f"{len(plan)} {'run' if len(plan) == 1 else 'runs'} to train, {jobs} at a time. Follow with: {look}"
         )
-    count = len(done) + len(plan) + len(impossible)
+    count = done + len(plan) + impossible
     launcher = Launcher(place, plan, jobs)
     stopped = launcher.run()
     failures = launcher.failures
-    parts = [f"{len(done) + launcher.finished} finished" + (f" ({len(done)} of them before)" if done else "")]
+    parts = [f"{done + launcher.finished} finished" + (f" ({done} of them before)" if done else "")]
     left = len(plan) - launcher.finished - len(failures)
     parts += [f"{left} left to do"] * bool(left) + [f"{len(failures)} failed"] * bool(failures)
-    parts += [f"{len(impossible)} cannot be trained (see above)"] * bool(impossible)
+    parts += [f"{impossible} cannot be trained (see above)"] * bool(impossible)
     print_message(f"{count} {'run' if count == 1 else 'runs'} in {place}: {', '.join(parts)}.")
     if stopped:
         print_message("Everything is saved. Run the same command again to resume.")
-    elif len(done) + launcher.finished > 1:
+    elif done + launcher.finished > 1:
         print_message(f"Compare them: {python()} -m nmt.compare {pasteable('runs', place)}")
     for failure in failures:
         where = f" (see {failure.log})" if failure.log is not None else ""

@@ -35,13 +35,8 @@ class Failure(NamedTuple):
     log: Path | None
 
 
-def training(words: Sequence[str]) -> list[str]:
-    """The program that trains a run."""
-    return [sys.executable, "-m", "nmt.train", *words]
-
-
 def environment() -> dict[str, str]:
-    """The environment of such a program, which finds this installation."""
+    """The environment of a program that finds this installation."""
     package = str(Path(build.__file__).resolve().parents[2])
     path = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path), "PYTHONUNBUFFERED": "1"}
@@ -107,7 +102,7 @@ class Launcher:
             before = file.tell()
             try:
                 process = subprocess.Popen(
-                    training(planned.words),
+                    [sys.executable, "-m", "nmt.train", *planned.words],
                     stdin=subprocess.DEVNULL,
                     stdout=file,
                     stderr=subprocess.STDOUT,

@@ -16,6 +16,7 @@ from nmt.text.tokenizer import load_tokenizer
 from nmt.train.ancestor import choices_of_start
 from nmt.training.loop import TrainingLoop
 from tests.pipeline.small import call, copied, pairs, same, weights, write_lines
+from tests.translate.test_processes import close, ended, torchrun
 
 Capture = pytest.CaptureFixture[str]
 #: What makes a training quick, and no sizes.
@@ -216,6 +217,16 @@ def test_the_text_of_a_stranger_is_not_read(
     monkeypatch.setenv("XDG_STATE_HOME", str(table.parent / "another"))
     again = ["name=of-stranger", f"checkpoints={table.parent}", "resume=true", "trainer.steps=2", f"data.files={table}"]
     assert "was made or changed elsewhere" in refusal(capfd, *again)
+
+
+@pytest.mark.long
+def test_several_processes_go_on_as_one(trained: Path, table: Path) -> None:
+    line = words(trained, table, "start_mix=0.5", "trainer.epochs=3")
+    assert call("train", *line, "name=one", "trainer.accumulate=2") == 0
+    status, messages = ended(torchrun(2, [*line, "name=several"]))
+    assert status == 0, messages
+    assert close(table.parent / "one", table.parent / "several")
+    assert messages.count(f"text of {trained}: ") == 1
 
 
 def test_a_sweep_goes_on_from_several_runs(trained: Path, table: Path, capfd: Capture) -> None:
