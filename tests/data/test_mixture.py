@@ -62,6 +62,7 @@ def test_a_dropped_pair_moves_no_other() -> None:
     """Rows are those of the split: the first text has 4 rows, of which one was dropped."""
     plan = MixedBatches(encoded([5] * 9, dropped=1), 4, 0.5, tokens_per_batch=1000).plan(0)
     assert sorted(plan[0][plan[0] < 3].tolist()) == [0, 1, 2]
+    assert len(plan[0]) == 6, "as many of the second text, which has the same length"
 
 
 @given(st.lists(st.integers()), st.lists(st.integers()), st.slices(12))
