@@ -82,7 +82,12 @@ def shortened(words: list[str]) -> list[str]:
         return own
     builtin = not any(word.startswith(("data=", "data.files=")) for word in own)
     changed = {word.partition("=")[0] for word in own}
-    more = [*BRIEF, *(FEW if builtin else []), *(FEW_DOCUMENTS if "data=documents" in own else [])]
+    starts = any(word.startswith("start=") for word in own)  # with the tokenizer of another run
+    more = [
+        *(BRIEF[:-1] if starts else BRIEF),
+        *(FEW if builtin else []),
+        *(FEW_DOCUMENTS if "data=documents" in own else []),
+    ]
     return [*own, *(word for word in more if word.partition("=")[0] not in changed)]
 
 

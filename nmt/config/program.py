@@ -53,10 +53,12 @@ def main(
     action: Callable[[DictConfig, list[str]], int | None],
     arguments: Sequence[str] | None = None,
     sweep: Callable[[list[str]], int] | None = None,
+    first: Callable[[list[str]], list[str]] | None = None,
 ) -> int:
     """Run `action(configuration, quoted overrides)` for a command line, and return the exit status.
 
-    With `-m` (Hydra's `--multirun`), `sweep(the other words)` runs instead, if the command has sweeps.
+    `first` gives words that stand before those of the command line in the configuration. With `-m` (Hydra's
+    `--multirun`), `sweep(the other words)` runs instead, if the command has sweeps.
 
     A user's mistake or a failure of the machine prints one message on standard error; the status is 1. With
     `debug=true` or NMT_DEBUG=1 its traceback is printed first. If the reader of a pipe stops (`| head`), the status is
@@ -66,7 +68,7 @@ def main(
     share_cores()
     bound_kernels()
     words = list(sys.argv[1:] if arguments is None else arguments)
-    return guarded(f"nmt.{verb}", lambda: _run(verb, action, _take_debug(words), sweep))
+    return guarded(f"nmt.{verb}", lambda: _run(verb, action, _take_debug(words), sweep, first))
 
 
 def guarded(program: str, work: Callable[[], int]) -> int:
@@ -169,6 +171,7 @@ def _run(
     action: Callable[[DictConfig, list[str]], int | None],
     words: list[str],
     sweep: Callable[[list[str]], int] | None,
+    first: Callable[[list[str]], list[str]] | None,
 ) -> int:
     from nmt import __version__
 
@@ -192,7 +195,7 @@ def _run(
 
     with _said_once():
         overrides = quote(words)
-        config = compose(verb, overrides)
+        config = compose(verb, [*(first(overrides) if first else []), *overrides])
     if show is not None:
         printed = OmegaConf.masked_copy(config, [str(key) for key in config if key != "choices"])
         print(printable(OmegaConf.to_yaml(printed)), end="")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from nmt.config.choices import is_choice
+from nmt.config.choices import is_choice, place
 from nmt.config.composition import at_place, compose, parse
 from nmt.config.configuration import ABSENT, EXTENSIBLE, INCIDENTAL, flattened
 from nmt.system.errors import UserError
@@ -29,11 +29,10 @@ def merge_for_resume(
     from omegaconf import OmegaConf
 
     # The run's choices first: choices that it did not name may differ from today's defaults.
-    first = {_key(config_name, line) for line in saved_overrides}
-    saved_overrides = [*(f"{key}={name}" for key, name in saved.choices.items() if key not in first), *saved_overrides]
+    saved_overrides = [*unnamed_choices(saved, saved_overrides, config_name), *saved_overrides]
     overrides = [at_place(line, saved.choices) for line in overrides]
-    named = {_key(config_name, line) for line in overrides}
-    unchanged = [line for line in saved_overrides if _key(config_name, line) not in named]
+    named = {key_of(line, config_name) for line in overrides}
+    unchanged = [line for line in saved_overrides if key_of(line, config_name) not in named]
     before = _unresolved(compose(config_name, saved_overrides))
     try:
         asked = _unresolved(compose(config_name, [*unchanged, *overrides]))
@@ -80,6 +79,21 @@ def _unresolved(config: DictConfig) -> dict[str, Any]:
     return flattened(tree)
 
 
-def _key(verb: str, line: str) -> str:
+def unnamed_choices(saved: DictConfig, overrides: Sequence[str], config_name: str = "train") -> list[str]:
+    """The choices of a saved configuration that overrides leave as they are, as words of a command line.
+
+    With another encoder or decoder, the choices in it are not those of the saved one.
+    """
+    lines = [at_place(line, saved.choices) for line in overrides]
+    named = {key_of(line, config_name): line.partition("=")[2] for line in lines}
+    changed = [place(key) for key, name in named.items() if is_choice(key) and saved.choices.get(key) != name]
+    return [
+        f"{key}={name}"
+        for key, name in saved.choices.items()
+        if key not in named and not any(place(key).startswith(f"{other}.") for other in changed)
+    ]
+
+
+def key_of(line: str, verb: str = "train") -> str:
     """The key of an override; for a choice at another place, "GROUP@PLACE"."""
     return str(parse(verb, line).get_key_element()).lstrip("+")

@@ -65,6 +65,14 @@ RUN = Fields(
         **dict.fromkeys(("epochs", "minutes"), AMOUNT),
         "length_ratio": number(0, MOST_LENGTH_RATIO),
         "judged_by": METRIC,
+        "start": Fields(
+            optional={
+                **dict.fromkeys(("run", "weights"), TEXT),
+                "step": COUNT,
+                "text": Fields(further=TEXT),
+                **dict.fromkeys(("before", "after"), Fields(further=Fields(further=FIGURE))),
+            }
+        ),
         "source_lines": Fields(further=AMOUNT),
         "languages": each(TEXT, 2),
         "code": each(TEXT),

@@ -3,6 +3,7 @@
 IBM Model 1 (Brown et al. 1993, section 4.2) on pieces, without the empty word, for the shortlist of search.
 """
 
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -40,6 +41,17 @@ class Lexicon(NamedTuple):
         """Write both into one file, with the fingerprint of their tokenizer (UserError if that fails)."""
         with replacing(path.parent, path.name) as temporary:
             temporary.write_bytes(safetensors.numpy.save(self._asdict(), {_TOKENIZER: tokenizer}))
+
+
+def merged(first: Lexicon, second: Lexicon) -> Lexicon:
+    """The translations of both, those of the first one before the others; common pieces of both in turn."""
+    width = min(TRANSLATIONS, first.translations.shape[1] + second.translations.shape[1])
+    translations = np.full((len(first.translations), width), -1, np.int32)
+    for row, pieces in enumerate(zip(first.translations.tolist(), second.translations.tolist(), strict=True)):
+        both = [piece for piece in dict.fromkeys(itertools.chain(*pieces)) if piece >= 0][:width]
+        translations[row, : len(both)] = both
+    turns = itertools.chain(*itertools.zip_longest(first.common.tolist(), second.common.tolist(), fillvalue=-1))
+    return Lexicon(translations, np.array([piece for piece in dict.fromkeys(turns) if piece >= 0], np.int32))
 
 
 def load_lexicon(path: Path, source_size: int, target_size: int, tokenizer: str = "") -> Lexicon:

@@ -8,7 +8,7 @@ import contextlib
 import hashlib
 import unicodedata
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -143,6 +143,14 @@ class Vocabulary:
         lines = [protect(self.plain(sentence)) for sentence in sentences]
         encoded: list[list[int]] = self._processor.encode(lines, num_threads=max(1, threads))
         return encoded
+
+    def unknown(self, sentences: Sequence[str]) -> Iterator[list[str]]:
+        """What no piece spells in each sentence: characters that are bytes, and unknown words."""
+        for sentence, tokens in zip(sentences, self.encode(sentences), strict=True):
+            at = [number for number, token in enumerate(tokens) if token == UNK or self._bytes[token] >= 0]
+            spans = self.spans(tokens, sentence) if at else []
+            texts = (sentence[slice(*span)] for number in at if (span := spans[number]))
+            yield list(dict.fromkeys(filter(None, texts)))
 
     def sample(self, sentences: Sequence[str], alpha: float, seed: int) -> list[list[int]]:
         """Subword regularisation: `encode` that cuts at random, the same for the same arguments.

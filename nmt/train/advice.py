@@ -116,6 +116,20 @@ def recommend(
     return Recommendation(overrides, reasons)
 
 
+class Continuation(NamedTuple):
+    """How long to train on from a run: epochs at most, updates of warm-up, validations without improvement."""
+
+    epochs: int
+    warmup_steps: int = 20
+    patience: int = 5
+
+
+def recommend_continuation(words: float) -> Continuation:
+    """Recommend how long to train on with a text of so many source words: the less text, the more passes."""
+    limits = ((15_000, 30), (120_000, 15), (800_000, 8), (5_000_000, 4))
+    return Continuation(next((epochs for most, epochs in limits if words <= most), 2))
+
+
 def separate_vocabularies(scripts: tuple[str, str], *, tied: bool) -> Recommendation:
     """Recommend one vocabulary per side if the scripts of source and target differ: they share no pieces.
 
@@ -155,7 +169,8 @@ def verdict(
         other: an unused name for another run; None appends a 2 to the run's name.
         piped: whether the text came through a pipe, so that the run cannot be resumed or scored on it.
     """
-    course = _course(history)
+    rows = [row for row in history if row.get("valid_loss") is not None]
+    kind, best = _course(rows)
     lines = []
     if pairs < FEW_PAIRS:
         teach = "1 sentence pair teaches" if pairs == 1 else f"{pairs:,} sentence pairs teach"
@@ -164,60 +179,39 @@ def verdict(
             "translations of sentences close to the training text, and guesses for others. A few thousand pairs give "
             "a first useful model, 30,000 a fair one in a narrow field, a few hundred thousand a good one."
         )
-    lines.append(f"{_ENDS.get(finished_by, f'The training ended ({finished_by}).')} {_judgement(course)}")
+    lines.append(f"{_ENDS.get(finished_by, f'The training ended ({finished_by}).')} {_judgement(kind, best)}")
     title, scores = _scores(history)
     if scores:
-        last, best = scores[-1], max(scores)
         exact = max(float(row.get("valid_exact") or 0.0) for row in history)
-        level = _level_of_bleu(best) if title == "BLEU" else _level_of_exact(exact, best)
-        lines.append(f"Validation {title}: {last:.1f} at the end, {best:.1f} at best. {level}")
-    lines.append("Next:")
-    commands = _commands(course, pairs, PurePath(run), overrides, settings or {}, other, piped)
-    lines += [f"  {command}" for command in commands]
-    return lines
+        level = _level(max(scores), _BLEU) if title == "BLEU" else _level_of_exact(exact, max(scores))
+        lines.append(f"Validation {title}: {scores[-1]:.1f} at the end, {max(scores):.1f} at best. {level}")
+    last = rows[-1] if rows else {}
+    commands = _commands(kind, last, pairs, PurePath(run), overrides, settings or {}, other, piped)
+    return [*lines, "Next:", *(f"  {command}" for command in commands)]
 
 
-class _Course(NamedTuple):
-    """What the validation history says."""
-
-    kind: str  # "none" | "diverged" | "overfits" | "improves" | "done"
-    best_step: int = 0
-    best_loss: float = math.nan
-    epochs: float = 0.0
-    minutes: float = 0.0
-
-
-def _course(history: Sequence[Mapping[str, Any]]) -> _Course:
-    rows = [row for row in history if row.get("valid_loss") is not None]
+def _course(rows: Sequence[Mapping[str, Any]]) -> tuple[str, Mapping[str, Any]]:
+    """What the validations say ("none", "diverged", "overfits", "improves" or "done"), and the best one."""
     if not rows:
-        return _Course("none")
+        return "none", {}
     losses = [float(row["valid_loss"]) for row in rows]
-    best = min(range(len(rows)), key=lambda at: losses[at] if math.isfinite(losses[at]) else math.inf)
-    last = rows[-1]
-    return _Course(
-        _kind(rows, losses, best),
-        best_step=int(rows[best]["step"]),
-        best_loss=losses[best],
-        epochs=float(last.get("epoch") or 0.0),
-        minutes=float(last.get("minutes") or 0.0),
+    best, end = (
+        min(range(len(rows)), key=lambda at: losses[at] if math.isfinite(losses[at]) else math.inf),
+        len(rows) - 1,
     )
-
-
-def _kind(rows: Sequence[Mapping[str, Any]], losses: Sequence[float], best: int) -> str:
-    end = len(rows) - 1
     if not math.isfinite(losses[end]):
-        return "diverged"
+        return "diverged", rows[best]
     scores = _scores(rows)[1]
     # BLEU often keeps rising for a while after the loss has turned, and BLEU is the goal.
     score_rises = len(scores) > 2 and scores[-1] == max(scores) and scores[-1] > max(scores[:-1]) + 0.1
     train = [rows[at].get("train_loss") for at in (best, end)]
     still_falls = train[0] is None or train[1] is None or float(train[1]) < float(train[0])
     if still_falls and losses[end] > 1.01 * losses[best] and not (score_rises and losses[end] < 1.05 * losses[best]):
-        return "overfits"
+        return "overfits", rows[best]
     # Did the last quarter of the training still improve the loss?
     before = min(losses[: len(rows) - max(1, len(rows) // 4)], default=math.inf)
     late = best >= end - len(rows) // 10
-    return "improves" if score_rises or (late and losses[best] < 0.99 * before) else "done"
+    return "improves" if score_rises or (late and losses[best] < 0.99 * before) else "done", rows[best]
 
 
 _ENDS = {
@@ -229,18 +223,18 @@ _ENDS = {
 }
 
 
-def _judgement(course: _Course) -> str:
-    best = f"validation was best at step {course.best_step:,} (loss {course.best_loss:.3f})"
+def _judgement(kind: str, best: Mapping[str, Any]) -> str:
+    at = f"validation was best at step {int(best['step']):,} (loss {best['valid_loss']:.3f})" if best else ""
     judgements = {
         "none": "It was never validated, so it cannot be judged: train longer.",
         "diverged": "The validation loss is no longer a number: the learning rate is too high for this text.",
-        "overfits": f"It overfits: {best}, and has become worse since while the training loss fell. The weights of the "
+        "overfits": f"It overfits: {at}, and has become worse since while the training loss fell. The weights of the "
         "best step are used. More time would not help; more text or stronger dropout would.",
-        "improves": f"It still improves: {best}, at or near the end. Train longer.",
-        "done": f"It is about done: {best}, and hardly changes any more. More text or a larger model would help more "
+        "improves": f"It still improves: {at}, at or near the end. Train longer.",
+        "done": f"It is about done: {at}, and hardly changes any more. More text or a larger model would help more "
         "than more time.",
     }
-    return judgements[course.kind]
+    return judgements[kind]
 
 
 def in_words(row: Mapping[str, Any]) -> str:
@@ -256,25 +250,32 @@ def _scores(history: Sequence[Mapping[str, Any]]) -> tuple[str, list[float]]:
     return title, [float(row[key]) for row in history if row.get(key) is not None]
 
 
+#: What a score means, by the least score of the next band.
+_BLEU = {
+    10: "Below 10: some words are right, hardly a sentence.",
+    20: "10 to 20: the topic can be guessed.",
+    30: "20 to 30: the gist is clear, with serious errors.",
+    40: "30 to 40: understandable to good.",
+    50: "40 to 50: good.",
+    101: "Above 50: close to the references.",
+}
+_EXACT = {
+    10: "hardly a line is right.",
+    50: "some lines are right.",
+    90: "most lines are right.",
+    101: "nearly every line is right.",
+}
+
+
+def _level(score: float, bands: Mapping[int, str]) -> str:
+    return next(words for limit, words in bands.items() if score < limit)
+
+
 def _level_of_exact(exact: float, chrf: float) -> str:
-    bands = (
-        (10.0, "hardly a line is right" + (", but most letters are: look at the endings." if chrf >= 60 else ".")),
-        (50.0, "some lines are right."),
-        (90.0, "most lines are right."),
-    )
-    level = next((words for limit, words in bands if exact < limit), "nearly every line is right.")
+    level = _level(exact, _EXACT)
+    if exact < 10 and chrf >= 60:
+        level = "hardly a line is right, but most letters are: look at the endings."
     return f"{exact:.1f} % of the translations equal their reference: {level}"
-
-
-def _level_of_bleu(bleu: float) -> str:
-    bands = (
-        (10.0, "Below 10: some words are right, hardly a sentence."),
-        (20.0, "10 to 20: the topic can be guessed."),
-        (30.0, "20 to 30: the gist is clear, with serious errors."),
-        (40.0, "30 to 40: understandable to good."),
-        (50.0, "40 to 50: good."),
-    )
-    return next((words for limit, words in bands if bleu < limit), "Above 50: close to the references.")
 
 
 def _against_overfitting(settings: Mapping[str, Any]) -> list[str]:
@@ -295,7 +296,8 @@ def _against_overfitting(settings: Mapping[str, Any]) -> list[str]:
 
 
 def _commands(
-    course: _Course,
+    kind: str,
+    last: Mapping[str, Any],
     pairs: int,
     run: PurePath,
     overrides: Sequence[str],
@@ -314,15 +316,17 @@ def _commands(
         return train(other or f"{run.name}-2", *others, *changes)
 
     commands = []
-    if course.kind in ("improves", "none"):
+    if kind in ("improves", "none"):
         # Raise all limits; twice the time shows whether the training still improves.
-        epochs, minutes = max(2, math.ceil(2 * course.epochs)), max(10, math.ceil(2 * course.minutes))
+        epochs, minutes = (
+            max(least, math.ceil(2 * float(last.get(key) or 0.0))) for key, least in (("epoch", 2), ("minutes", 10))
+        )
         limits = (f"trainer.epochs={epochs}", f"trainer.minutes={minutes}", "trainer.patience=null")
         more = again(*limits) if piped else train(run.name, "resume=true", *limits)
         commands.append(f"{more}    # trains on, up to {epochs} epochs or {minutes} minutes in all")
-    elif course.kind == "diverged":
+    elif kind == "diverged":
         commands.append(f"{again('optimizer.lr=0.0003')}    # a smaller learning rate")
-    elif course.kind == "overfits" or pairs < FEW_PAIRS:
+    elif kind == "overfits" or pairs < FEW_PAIRS:
         changes = _against_overfitting(settings)
         if changes:
             commands.append(f"{again(*changes)}    # overfits less")

@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from nmt.config.quotes import shell_word, unquoted
 from nmt.system.errors import UserError
 from nmt.system.limits import Amount, NotNegative, Positive
 from nmt.system.terminal import print_message
-from nmt.train.workers import Planned, environment, training
+from nmt.train.workers import Planned, environment
 
 SAVING_SECONDS = 120  # before the end of a job's time
 
@@ -50,7 +51,7 @@ class Cluster:
         lines += [f"#SBATCH --{key}={shell_word(str(value))}" for key, value in options.items() if value is not None]
         lines += [f"mkdir -p {shell_word(str(place))}", "case $SLURM_ARRAY_TASK_ID in"]
         for number, planned in enumerate(plan):
-            command = " ".join(map(shell_word, training([*map(unquoted, planned.words)])))
+            command = " ".join(map(shell_word, [sys.executable, "-m", "nmt.train", *map(unquoted, planned.words)]))
             lines.append(f"{number}) srun {command} >> {shell_word(str(place / planned.name))}.log 2>&1 ;;")
         lines += ["esac", "status=$?", '[ $status -eq 143 ] && scontrol requeue "$SLURM_JOB_ID"', "exit $status", ""]
         return "\n".join(lines)

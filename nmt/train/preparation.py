@@ -10,21 +10,27 @@ from nmt.data.cache import prepare, spilled
 from nmt.data.dataset import Split, links_fingerprint
 from nmt.data.document_lines import Contexts
 from nmt.data.guide import Guide
+from nmt.data.mixture import MixedBatches, joined
 from nmt.data.pairs import EncodedPairs, SampledPairs, held
 from nmt.data.stored import HELD
 from nmt.data.token_batches import TokenBatches
 from nmt.data.tokenizer_cache import trained
 from nmt.system.errors import UserError
 from nmt.text.tokenizer import Tokenizer, load_tokenizer
+from nmt.train.ancestor import unknown_note
 from nmt.train.recipe import Recipe
 
 Say = Callable[[str], None]
 
 
 class Prepared(NamedTuple):
-    """The training pairs, and batches of both splits."""
+    """The training pairs, how many of them are of its own text, and batches of both splits.
+
+    Without text of another run, all of them are its own.
+    """
 
     pairs: EncodedPairs
+    own_pairs: int
     batches: TokenBatches
     valid_batches: TokenBatches
 
@@ -69,11 +75,16 @@ def check_documents(recipe: Recipe, splits: Sequence[Split]) -> None:
 
 
 def tokenizer_for(recipe: Recipe, split: Split, say: Say) -> Tokenizer:
-    """The tokenizer of a resumed run, or a new tokenizer from the training text."""
+    """The tokenizer of a resumed run or of the run that this one goes on from, or a new one from the training text."""
     if recipe.resumed is not None:
         return load_tokenizer(recipe.resumed.tokenizer)
     if not split.source:
         raise UserError("The training set is empty. Give files with sentence pairs.")
+    if recipe.ancestor is not None:
+        tokenizer = recipe.ancestor.tokenizer()
+        if note := unknown_note(split, tokenizer, recipe.ancestor.folder):
+            say(note)
+        return tokenizer
     tokenizer, notes = trained(build_tokenizer_trainer(recipe.config), split, recipe.place.cache)
     for note in notes:
         say(note)
@@ -86,8 +97,21 @@ def prepared(recipe: Recipe, tokenizer: Tokenizer, splits: tuple[Split, Split], 
     Raises:
         UserError: a split has no pairs, or has changed since the run began.
     """
-    settings, train_split = recipe.settings, splits[0]
-    pairs, valid_pairs = (_encoded(recipe, tokenizer, split, say) for split in splits)
+    settings, ancestor = recipe.settings, recipe.ancestor
+    for split in splits:
+        _check_unchanged(recipe, split)
+    train_split, first_rows, share = splits[0], len(splits[0].source), 0.0
+    if ancestor is not None and ancestor.mix:
+        run, share = recipe.resumed, ancestor.mix
+        known = None if run is None else run.facts().get("start", {}).get("text", {}).get("train")
+        train_split = joined(train_split, ancestor.training_text(known), f"{train_split.name} and {ancestor.folder}")
+    pairs, valid_pairs = (_encoded(recipe, tokenizer, split, say) for split in (train_split, splits[1]))
+    own_pairs = int((pairs.rows < first_rows).sum()) if share else len(pairs)
+    if share and not 0 < own_pairs < len(pairs):
+        raise UserError(
+            f"start_mix={share:g} needs pairs of both texts, but one has none of at most trainer.max_source_length and "
+            "trainer.max_target_length pieces. Raise these, or leave out start_mix."
+        )
     alpha = float(recipe.config.tokenizer.sampling)
     sampled = SampledPairs(
         train_split,
@@ -100,7 +124,8 @@ def prepared(recipe: Recipe, tokenizer: Tokenizer, splits: tuple[Split, Split], 
     )
     guides: list[Callable[[Batch], Batch]] = []
     guides += [Guide(train_split, tokenizer)] if settings.guided_alignment else []
-    batches = TokenBatches(
+    make = functools.partial(MixedBatches, first_rows=first_rows, share=share) if share else TokenBatches
+    batches = make(
         sampled if alpha > 0 else pairs,
         tokens_per_batch=settings.tokens_per_batch,
         sentences_per_batch=settings.sentences_per_batch,
@@ -114,7 +139,7 @@ def prepared(recipe: Recipe, tokenizer: Tokenizer, splits: tuple[Split, Split], 
         shuffle=False,
         guide=_all(_contexts(recipe, tokenizer, splits[1])),
     )
-    return Prepared(pairs, batches, valid_batches)
+    return Prepared(pairs, own_pairs, batches, valid_batches)
 
 
 def _contexts(recipe: Recipe, tokenizer: Tokenizer, split: Split) -> list[Callable[[Batch], Batch]]:
@@ -125,15 +150,7 @@ def _contexts(recipe: Recipe, tokenizer: Tokenizer, split: Split) -> list[Callab
 
 def _all(guides: Sequence[Callable[[Batch], Batch]]) -> Callable[[Batch], Batch] | None:
     """One function that does what all of these do."""
-    if not guides:
-        return None
-
-    def guide(batch: Batch) -> Batch:
-        for add in guides:
-            batch = add(batch)
-        return batch
-
-    return guide
+    return (lambda batch: functools.reduce(lambda guided, add: add(guided), guides, batch)) if guides else None
 
 
 def _encoded(recipe: Recipe, tokenizer: Tokenizer, split: Split, say: Say) -> EncodedPairs:
@@ -152,11 +169,14 @@ def _encoded(recipe: Recipe, tokenizer: Tokenizer, split: Split, say: Say) -> En
             f"The {split.name} set is empty: {note or 'it holds no pairs'} "
             f"Give text, or raise trainer.max_source_length and trainer.max_target_length."
         )
-    run = recipe.resumed
-    fingerprint = split.fingerprint()
+    return pairs
+
+
+def _check_unchanged(recipe: Recipe, split: Split) -> None:
+    """UserError if a resumed run had another text."""
+    run, fingerprint = recipe.resumed, split.fingerprint()
     if run is not None and run.facts().get("text", {}).get(split.name, fingerprint) != fingerprint:
         raise UserError(
             f"The text of {split.name} has changed since {run.folder} began. "
             f"To resume, restore the text; or train a new run with another name=."
         )
-    return pairs

@@ -26,6 +26,7 @@ from nmt.build.paths import is_writable, pipes_of, unprotect
 from nmt.build.requests import read
 from nmt.config.composition import compose
 from nmt.config.configuration import ABSENT, look_up, without_classes
+from nmt.config.quotes import pasteable
 from nmt.config.resumption import merge_for_resume
 from nmt.data.dataset import DataSource, Split
 from nmt.data.sources import UserFiles
@@ -38,7 +39,8 @@ from nmt.system.limits import NotNegative
 from nmt.system.locks import locked
 from nmt.system.terminal import print_message
 from nmt.text.scripts import lengths, script_of
-from nmt.train.advice import recommend, separate_vocabularies
+from nmt.train.advice import recommend, recommend_continuation, separate_vocabularies
+from nmt.train.ancestor import Ancestor, check_languages, continued, inherited, open_ancestor
 from nmt.training.budget import Budget, Spent
 from nmt.training.guidance import guided_heads
 from nmt.training.schedules import Schedule
@@ -82,6 +84,7 @@ class Recipe:
         settings: of the loop.
         schedule: of the learning rate.
         place: where.
+        ancestor: the run that this one goes on from; None without one, or if a resumed run does not need it any more.
     """
 
     config: DictConfig
@@ -93,6 +96,7 @@ class Recipe:
     settings: TrainerSettings
     schedule: Schedule
     place: Place
+    ancestor: Ancestor | None = None
 
     @property
     def resumed(self) -> Run | None:
@@ -100,9 +104,19 @@ class Recipe:
         return self.run if self.resume else None
 
     @property
+    def starts(self) -> bool:
+        """Whether it goes on from another run, which need not be there any more."""
+        return self.config.get("start") is not None
+
+    @property
     def attends(self) -> bool:
         """Whether the model has attention."""
         return attends(self.config)
+
+    @property
+    def context_sentences(self) -> int:
+        """How many previous sentences the model sees."""
+        return int(self.config.context.sentences)
 
     @property
     def stem(self) -> str:
@@ -112,21 +126,6 @@ class Recipe:
         score = [choices["attention/score"]] if self.attends else []
         context = [f"{choices['context']}{self.context_sentences}"] if self.context_sentences else []
         return "-".join([self.source.name, *encoder, choices["decoder"], *score, *context])
-
-    @property
-    def context_sentences(self) -> int:
-        """How many previous sentences the model sees."""
-        return int(self.config.context.sentences)
-
-    def setting(self, key: str) -> Any:
-        """The value of a setting; None if there is no such setting."""
-        return OmegaConf.select(self.config, key)
-
-    def named(self, name: str) -> DictConfig:
-        """The configuration with the run's name."""
-        config = self.config.copy()
-        config.name = name
-        return config
 
 
 @contextmanager
@@ -187,10 +186,12 @@ def checked_data(config: DictConfig, run: Run, given: DictConfig) -> DictConfig:
     same = config.choices["data"] == given.choices["data"] and all(
         said.get(key, ABSENT) == value for key, value in saved.items()
     )
-    if not same and not may_use(config):
+    start = config.get("start")
+    if not (same or may_use(config)) or (start and start != given.start):
+        words = [*data_words(run), *([pasteable("start", start)] if start else [])]
         raise UserError(
             f"{run.folder} was made or changed elsewhere, so its data settings are not used. "
-            f"If you trust them, repeat them on the command line: {' '.join(data_words(run))}"
+            f"If you trust them, repeat them on the command line: {' '.join(words)}"
         )
     config = config.copy()
     config.cache, config.checkpoints = given.cache, given.checkpoints
@@ -203,6 +204,7 @@ def new_recipe(config: DictConfig, overrides: Sequence[str], run: Run | None) ->
     Raises:
         UserError: a setting is out of range, or sizes do not fit together.
     """
+    config, ancestor = with_ancestor(config, overrides)
     check_settings(config)
     note_unused_attention([config], overrides)
     if pipes := pipes_of(config.data):
@@ -210,22 +212,49 @@ def new_recipe(config: DictConfig, overrides: Sequence[str], run: Run | None) ->
             raise UserError(f"{pipes}: several processes cannot read one pipe. Write the text to a file.")
         print_message(f"{pipes}: a pipe. The run cannot be resumed or scored on this text. For that, train on a file.")
     source, words = _source(config), list(overrides)
-    if isinstance(source, UserFiles):
+    if ancestor is not None:
+        for note in check_languages(source.languages, ancestor):
+            print_message(note)
+        pairs, mean, _, per_word = _amount(config, source)
+        words = continued(config, overrides, ancestor, recommend_continuation(pairs * mean / per_word))
+    elif isinstance(source, UserFiles):
         config, words = fit_to_text(config, words, source)
     take_named_budget(config, overrides)
-    return _recipe(config, words, overrides, run, source)
+    return _recipe(config, words, overrides, run, source, ancestor)
+
+
+def with_ancestor(config: DictConfig, overrides: Sequence[str]) -> tuple[DictConfig, Ancestor | None]:
+    """The configuration with the settings of the run that it goes on from, and this run, if it names one.
+
+    Raises:
+        UserError: see `open_ancestor`, `inherited` and `Ancestor.check_shapes`.
+    """
+    ancestor = open_ancestor(config)
+    if ancestor is None:
+        return config, None
+    config = inherited(config, overrides, ancestor)
+    with possible():
+        ancestor.check_shapes(config, overrides)
+    return config, ancestor
 
 
 def resumed_recipe(config: DictConfig, run: Run) -> Recipe:
     """The recipe of a resumed run with the configuration from `resumed` (UserError as `new_recipe`)."""
-    words = run.overrides()
+    words, ancestor = run.overrides(), None
     with describes(run, "a training"):
         if pipes := pipes_of(config.data):
             raise UserError(
                 f"{run.folder} cannot be resumed: it was trained on a pipe ({pipes}), whose text was not kept. Write "
                 "the text to a file, and train a new run on it with another name=."
             )
-        return _recipe(config, words, words, run, _source(config), resume=True)
+        source = _source(config)
+    try:
+        ancestor = open_ancestor(config, finished=False)
+    except UserError:
+        if config.start_mix:
+            raise
+    with describes(run, "a training"):
+        return _recipe(config, words, words, run, source, ancestor, resume=True)
 
 
 def _source(config: DictConfig) -> DataSource:
@@ -240,12 +269,13 @@ def _recipe(
     user_words: Sequence[str],
     run: Run | None,
     source: DataSource,
+    ancestor: Ancestor | None,
     resume: bool = False,
 ) -> Recipe:
     settings, schedule = build_trainer(config), build_schedule(config)
     build_search(config.search)
     check_model(config)
-    return Recipe(config, words, user_words, run, resume, source, settings, schedule, read(Place, config))
+    return Recipe(config, words, user_words, run, resume, source, settings, schedule, read(Place, config), ancestor)
 
 
 def resumed(run: Run, overrides: Sequence[str]) -> DictConfig:
@@ -288,14 +318,10 @@ def fit_to_text(config: DictConfig, overrides: Sequence[str], source: UserFiles)
 
     Returns the configuration and its command line.
     """
-    split = source.read("train")
-    some = split.source[:: len(split.source) // MANY + 1]  # of very many lines, every second, third ...
-    counts, unit, per_word = lengths(some)
-    # A line that is dropped for its length makes no small text a large one.
-    longest = per_word * build_trainer(config).max_source_length
+    pairs, mean, unit, per_word = _amount(config, source)
     advised, reasons = recommend(
-        len(split.source),
-        sum(min(count, longest) for count in counts) / max(1, len(counts)),
+        pairs,
+        mean,
         unit=unit,
         per_word=per_word,
         pieces=None if config.tokenizer.model else str(config.tokenizer.model_type),
@@ -305,9 +331,8 @@ def fit_to_text(config: DictConfig, overrides: Sequence[str], source: UserFiles)
     # Sizes that are not there or follow from others are left alone.
     of = {word: word.partition("=")[0] for word in advised}
     advised = [word for word in advised if not of[word].endswith(".size") or isinstance(look_up(raw, of[word]), int)]
-    named = _keys(overrides)
-    if named & {f"trainer.{budget}" for budget in BUDGETS}:
-        named |= {f"trainer.{budget}" for budget in BUDGETS}
+    named, budgets = _keys(overrides), {f"trainer.{budget}" for budget in BUDGETS}
+    named |= budgets if named & budgets else set()
     for reason in reasons:
         keys = set(re.findall(r"\b[a-z]+\.[a-z_]+", reason)) - {"trainer.patience"}
         if not keys or keys - named:  # unless the user has set another one
@@ -316,12 +341,21 @@ def fit_to_text(config: DictConfig, overrides: Sequence[str], source: UserFiles)
     return compose("train", words), words
 
 
+def _amount(config: DictConfig, source: DataSource) -> tuple[int, float, str, float]:
+    """The training text: pairs, the mean length of a source sentence, its unit, and units that make about one word."""
+    lines = source.read("train").source
+    counts, unit, per_word = lengths(lines[:: len(lines) // MANY + 1])  # of very many lines, every second, third ...
+    # A line that is dropped for its length makes no small text a large one.
+    longest = per_word * build_trainer(config).max_source_length
+    return len(lines), sum(min(count, longest) for count in counts) / max(1, len(counts)), unit, per_word
+
+
 def own_settings(recipe: Recipe, keys: Iterable[str]) -> dict[str, Any]:
     """The values of those keys that are settings and do not follow from others, as a Transformer's size does."""
     raw: Any = OmegaConf.to_container(compose("train", recipe.user_words), resolve=False)
     given = {key: look_up(raw, key) for key in keys}
     fixed = (key for key, value in given.items() if value is not ABSENT and not str(value).startswith("${"))
-    return {key: recipe.setting(key) for key in fixed}
+    return {key: OmegaConf.select(recipe.config, key) for key in fixed}
 
 
 def with_own_vocabularies(recipe: Recipe, split: Split) -> tuple[Recipe, list[str]]:
@@ -364,7 +398,7 @@ def already_finished(config: DictConfig, run: Run) -> str:
     if name is None:
         return ""
     limit = getattr(settings, name)
-    reached = f"trainer.{name}={limit} is reached"
     return (
-        f"{run.folder} is already finished: {reached}. To train longer, raise it: trainer.{name}={(limit or 1) * 2:g}."
+        f"{run.folder} is already finished: trainer.{name}={limit} is reached. To train longer, raise it: "
+        f"trainer.{name}={(limit or 1) * 2:g}."
     )

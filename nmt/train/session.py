@@ -21,7 +21,7 @@ from nmt.config.quotes import pasteable, python, unquoted
 from nmt.data.document_lines import contexts_of
 from nmt.data.habits import habits
 from nmt.data.languages import doubts
-from nmt.data.pairs import length_ratio, lexicon_of
+from nmt.data.pairs import EncodedPairs, length_ratio, lexicon_of
 from nmt.data.sources import UserFiles
 from nmt.data.streams import keeping_pipes
 from nmt.data.token_batches import TokenBatches
@@ -37,10 +37,12 @@ from nmt.system.memory import give_memory_back
 from nmt.system.platform import peak_memory
 from nmt.system.processes import Processes, joined
 from nmt.system.terminal import print_message, printable
+from nmt.text.lexicon import load_lexicon, merged
 from nmt.text.tokenizer import Tokenizer
 from nmt.train.advice import CHANGEABLE, in_words, verdict
 from nmt.train.preparation import check_documents, guiding_links, prepared, tokenizer_for
 from nmt.train.recipe import Recipe, opened, own_settings, possible, resumed_recipe, with_own_vocabularies
+from nmt.train.transfer import Transfer
 from nmt.training.checkpoint import Counters, check_state, load_state
 from nmt.training.followers import follow
 from nmt.training.learner import Learner
@@ -85,7 +87,7 @@ def _follow(processes: Processes) -> int:
     with _enough_memory():
         model = build_model(recipe.config, tokenizer).to(compute.device)
         optimizer = build_optimizer(recipe.config, model)
-        _, batches, _ = prepared(recipe, tokenizer, splits, lambda _: None)
+        batches = prepared(recipe, tokenizer, splits, lambda _: None).batches
         learner = Learner(model, optimizer, recipe.schedule, recipe.settings, compute, processes)
         follow(learner, batches, recipe.place.seed, load_state(run.state) if run.state.exists() else None)
     return 0
@@ -100,6 +102,7 @@ class _Session:
         self.recipe, self.lock, self.processes, self.followers = recipe, lock, processes, followers
         self.run: Run | None = None
         self.lines: list[str] = []  # messages from before the run exists
+        self.transfer = Transfer(recipe, self.say)
         self.restored = False  # whether the last state is damaged, and the one before is in its place
 
     def say(self, line: str) -> None:
@@ -128,36 +131,51 @@ class _Session:
         with _enough_memory(), possible():
             model = build_model(self.recipe.config, tokenizer).to(compute.device)
         optimizer = build_optimizer(self.recipe.config, model)
-        pairs, batches, valid_batches = prepared(self.recipe, tokenizer, (train_split, valid_split), self.say)
+        pairs, own_pairs, batches, valid_batches = prepared(
+            self.recipe, tokenizer, (train_split, valid_split), self.say
+        )
         if state is not None and self.recipe.run is not None:
             check_state(self.recipe.run.state, state, model)
             self._check_best(self.recipe.run, state)
-        self._describe(model, tokenizer, batches)
-        give_memory_back()
-        facts = {"pairs": len(pairs)} if links is None else {"pairs": len(pairs), "links": links}
-        run = self._open(tokenizer, facts)
-        ratio = length_ratio(pairs, EXTRA_LENGTH)
-        self.processes.share(str(run.folder))
-        if not run.lexicon.exists():
-            lexicon_of(pairs, tokenizer.source.size).save(run.lexicon, tokenizer.fingerprint)
-            give_memory_back()
-        count = settings.validate_sentences
+        count, language = settings.validate_sentences, source.languages[1]
         sources, references = list(valid_split.source[:count]), list(valid_split.target[:count])
         contexts = contexts_of(sources, valid_split.documents, model.context_sentences)
-        metric, notes = judged_by(references, source.languages[1])
+        ratio = length_ratio(pairs, EXTRA_LENGTH)
+        translate = greedy_scores(sources, references, language, tokenizer, compute, ratio, contexts)
+        facts = {"pairs": own_pairs} if links is None else {"pairs": own_pairs, "links": links}
+        with _enough_memory():
+            facts |= self.transfer.begin(model, tokenizer, translate, fresh=state is None)
+        self._describe(model, tokenizer, batches)
+        give_memory_back()
+        run = self._open(tokenizer, facts)
+        self.processes.share(str(run.folder))
+        self._save_lexicon(run, pairs, tokenizer)
+        metric, notes = judged_by(references, language)
         run.note(length_ratio=ratio, source_lines=habits(train_split.source, source.languages[0]), judged_by=metric)
         for note in notes:
             self.say(note)
-        translate = greedy_scores(sources, references, source.languages[1], tokenizer, compute, ratio, contexts)
         with _enough_memory():
             learner = Learner(model, optimizer, self.recipe.schedule, settings, compute, self.processes)
             look = look_at(settings.samples if settings.tensorboard else 0, tokenizer, compute)
             validation = Validation(valid_batches, translate, compute, look)
             loop = TrainingLoop(settings, learner, batches, validation, run)
-            outcome = loop.run(self.recipe.place.seed, state)
+            goes_on = self.recipe.starts and state is None
+            outcome = loop.run(self.recipe.place.seed, state, validate_first=goes_on)
             self.followers.close()
-        compare = functools.partial(measured, run, compute, sources, references, source.languages[1], contexts)
-        return self._finish(run, outcome, len(pairs), compare)
+        compare = functools.partial(measured, run, compute, sources, references, language, contexts)
+        return self._finish(run, outcome, own_pairs, compare)
+
+    def _save_lexicon(self, run: Run, pairs: EncodedPairs, tokenizer: Tokenizer) -> None:
+        """Learn a new run's lexicon, with what the run that it goes on from knows."""
+        if run.lexicon.exists():
+            return
+        lexicon, ancestor = lexicon_of(pairs, tokenizer.source.size), self.recipe.ancestor
+        if ancestor is not None:
+            with contextlib.suppress(UserError):  # one without a lexicon
+                sizes = tokenizer.source.size, tokenizer.target.size
+                lexicon = merged(lexicon, load_lexicon(ancestor.run.files.lexicon, *sizes, tokenizer.fingerprint))
+        lexicon.save(run.lexicon, tokenizer.fingerprint)
+        give_memory_back()
 
     def _saved_state(self) -> dict[str, Any] | None:
         """The trainer's state of earlier sessions, if their validations can be read as well."""
@@ -193,6 +211,8 @@ class _Session:
     def _describe(self, model: Seq2Seq, tokenizer: Tokenizer, batches: TokenBatches) -> None:
         compute, settings = self.recipe.place.compute, self.recipe.settings
         parameters = sum(parameter.numel() for parameter in model.parameters())
+        threads, count = f"{compute.threads} CPU threads", self.processes.count
+        hands = threads if count == 1 else f"{count} processes of {threads} each"
         sizes = f"{tokenizer.source.size:,}"
         if not tokenizer.joint:
             sizes += f" and {tokenizer.target.size:,}"
@@ -204,7 +224,7 @@ class _Session:
             kind = f"{choices['encoder']} encoder, {choices['decoder']} decoder, {' '.join(unusual)}"
         self.say(
             f"Model: {kind}, {parameters:,} parameters, {sizes} pieces, on {compute.device} "
-            f"({self._hands()}) in {'bfloat16' if compute.dtype else 'float32'}"
+            f"({hands}) in {'bfloat16' if compute.dtype else 'float32'}"
             f"{model.describe()}."
         )
         if tokenizer.target.folds_case:
@@ -233,11 +253,6 @@ class _Session:
             f"Training: {len(batches.plan(0)):,} batches an epoch, padding {source_padding:.1%} source and "
             f"{target_padding:.1%} target; budget {', '.join(budget)}."
         )
-
-    def _hands(self) -> str:
-        """The threads, and the processes if there are several."""
-        threads, count = f"{self.recipe.place.compute.threads} CPU threads", self.processes.count
-        return threads if count == 1 else f"{count} processes of {threads} each"
 
     def _open(self, tokenizer: Tokenizer, facts: dict[str, Any]) -> Run:
         """Make the run folder after all checks; `facts` are counts for run.json."""
@@ -270,12 +285,13 @@ class _Session:
         if recipe.run is not None:
             recipe.run.create(recipe.config, recipe.words, facts, tokenizer)
             return recipe.run
+        config = recipe.config.copy()
         while True:
-            name = free_name(recipe.place.checkpoints, recipe.stem)
-            run = Run(recipe.place.checkpoints / name)
+            config.name = free_name(recipe.place.checkpoints, recipe.stem)
+            run = Run(recipe.place.checkpoints / config.name)
             try:
                 self.lock.enter_context(locked(run.folder))
-                run.create(recipe.named(name), recipe.words, facts, tokenizer)
+                run.create(config, recipe.words, facts, tokenizer)
                 return run
             except LockedError:  # another training has just taken this name: try the next one
                 continue
@@ -317,7 +333,8 @@ class _Session:
             self._show(outcome.example)
         if best is not None and outcome.minutes >= MINUTES and (line := compare()):
             self.say(line)
-        if isinstance(self.recipe.source, UserFiles):
+        self.transfer.finish(run, outcome.step)
+        if isinstance(self.recipe.source, UserFiles) and not self.recipe.starts:
             self._judge(run, outcome, pairs)
         else:
             self.say("Next:")

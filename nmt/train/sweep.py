@@ -29,8 +29,9 @@ from nmt.system.errors import UserError
 from nmt.system.limits import NotNegative, checked
 from nmt.system.locks import SWEEP, locked
 from nmt.system.terminal import print_message
+from nmt.train.ancestor import choices_of_start
 from nmt.train.cluster import Cluster, submit
-from nmt.train.recipe import already_finished, check_model, resumed
+from nmt.train.recipe import already_finished, check_model, resumed, with_ancestor
 from nmt.train.workers import Launcher, Planned
 
 MEMORY = 4 << 30  # bytes per run, if no run of the sweep is finished
@@ -98,22 +99,30 @@ def _sweep(
             print(*map(shell_word, [python(), "-m", "nmt.train", *map(unquoted, planned.words)]))
     if options.dry_run:
         return int(bool(impossible))
+    return _train(place, plan, jobs, len(impossible), len(done), local=local)
+
+
+def _train(place: Path, plan: Sequence[Planned], jobs: int, impossible: int, done: int, *, local: bool) -> int:
+    """Train what is planned, unless it is jobs of a cluster; say how it went beside what was `done` or is `impossible`.
+
+    Returns the exit status.
+    """
     if plan:
         look = f"tail -f {system.shell_quoted(str(place))}/*.log"
         most = f", {jobs} at a time" if jobs else ""
         print_message(f"{len(plan)} {'run' if len(plan) == 1 else 'runs'} to train{most}. Follow with: {look}")
-    count = len(done) + len(plan) + len(impossible)
+    count = done + len(plan) + impossible
     launcher = Launcher(place, plan if local else [], jobs)
     stopped = launcher.run()
     failures = launcher.failures
-    parts = [f"{len(done) + launcher.finished} finished" + (f" ({len(done)} of them before)" if done else "")]
+    parts = [f"{done + launcher.finished} finished" + (f" ({done} of them before)" if done else "")]
     left = len(plan) - launcher.finished - len(failures)
     parts += [f"{left} left to do"] * bool(left) + [f"{len(failures)} failed"] * bool(failures)
-    parts += [f"{len(impossible)} cannot be trained (see above)"] * bool(impossible)
+    parts += [f"{impossible} cannot be trained (see above)"] * bool(impossible)
     print_message(f"{count} {'run' if count == 1 else 'runs'} in {place}: {', '.join(parts)}.")
     if stopped:
         print_message("Everything is saved. Run the same command again to resume.")
-    elif len(done) + launcher.finished > 1:
+    elif done + launcher.finished > 1:
         print_message(f"Compare them: {python()} -m nmt.compare {pasteable('runs', place)}")
     for failure in failures:
         where = f" (see {failure.log})" if failure.log is not None else ""
@@ -196,7 +205,7 @@ def _check(
     configs = []
     for name, combination in zip(names, combinations, strict=True):
         try:
-            configs.append(compose("train", combination.overrides))
+            configs.append(compose("train", [*choices_of_start(combination.overrides), *combination.overrides]))
         except UserError as error:
             raise UserError(f"{error} (In the run {name}; nothing was started.)") from error
     if pipes := pipes_of(configs[0].data):
@@ -216,8 +225,8 @@ def _check(
                 if message:
                     done.append(name)
                     continue
-            elif not isinstance(build_source(config), UserFiles):  # its sizes depend on the text
-                check_model(config)
+            elif with_ancestor(config, words)[1] is None and not isinstance(build_source(config), UserFiles):
+                check_model(config)  # sizes that do not depend on the text
         except UserError as error:
             impossible.append(name)
             print_message(f"{name} cannot be trained: {error}")

@@ -34,11 +34,6 @@ class Failure(NamedTuple):
     log: Path | None
 
 
-def training(words: Sequence[str]) -> list[str]:
-    """The program that trains a run."""
-    return [sys.executable, "-m", "nmt.train", *words]
-
-
 def environment() -> dict[str, str]:
     """The environment of such a program, which finds this installation."""
     package = str(Path(__file__).resolve().parents[2])
@@ -106,7 +101,7 @@ class Launcher:
             before = file.tell()
             try:
                 process = subprocess.Popen(
-                    training(planned.words),
+                    [sys.executable, "-m", "nmt.train", *planned.words],
                     stdin=subprocess.DEVNULL,
                     stdout=file,
                     stderr=subprocess.STDOUT,

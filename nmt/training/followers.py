@@ -2,10 +2,8 @@
 
 from typing import Any, NamedTuple
 
-from nmt.data.batch import Batch
 from nmt.data.token_batches import TokenBatches
 from nmt.system.memory import give_memory_back
-from nmt.system.processes import Processes
 from nmt.system.signals import handling, stop_signals
 from nmt.training.learner import Learner
 
@@ -31,12 +29,6 @@ class Order(NamedTuple):
     share: float
 
 
-def own_batches(batches: TokenBatches, order: Order, processes: Processes) -> list[Batch]:
-    """Return a follower's share of the batches of an update: every `processes.count`-th, from its rank on."""
-    plan = batches.plan(order.epoch)[order.batch : order.batch + order.batches]
-    return [batches.collate(indices, order.epoch) for indices in plan[processes.rank :: processes.count]]
-
-
 def follow(learner: Learner, batches: TokenBatches, seed: int, state: dict[str, Any] | None) -> None:
     """Make the leader's updates until it stops; signals are left to the leader, whom they reach as well.
 
@@ -58,6 +50,8 @@ def follow(learner: Learner, batches: TokenBatches, seed: int, state: dict[str, 
     with handling(stop_signals(), lambda *_: None):
         while (order := processes.share()) is not None:
             processes.seed(seed, order.step)
-            learner.update(own_batches(batches, order, processes), order.step, order.share)
+            plan = batches.plan(order.epoch)[order.batch : order.batch + order.batches]
+            own = [batches.collate(indices, order.epoch) for indices in plan[processes.rank :: processes.count]]
+            learner.update(own, order.step, order.share)
             if order.step % TIDY_EVERY == 0 and not learner.compute.on_gpu:
                 give_memory_back()

@@ -84,12 +84,13 @@ class TrainingLoop:
         self._unread: list[tuple[Order, Spent]] = []
         self.started = self.saved = self._read_at = time.monotonic()
 
-    def run(self, seed: int, state: dict[str, Any] | None = None) -> Outcome:
+    def run(self, seed: int, state: dict[str, Any] | None = None, validate_first: bool = False) -> Outcome:
         """Train until the budget is used, patience ends, or a signal arrives (`stop_signals`); save in every case.
 
         Args:
             seed: for dropout and scheduled sampling.
             state: the state of an earlier session (`load_state`); None starts from the beginning.
+            validate_first: whether a model that has learnt before is validated before the first update.
 
         Raises:
             UserError: the state does not fit, updates were skipped again and again, or the disk is full.
@@ -119,6 +120,8 @@ class TrainingLoop:
             with self._saving_if_lost():
                 self.processes.equalise(self.learner.model)
                 first = self.counters.step
+                if validate_first:
+                    self._validate()
                 finished_by = self._train()
                 self._read()
                 if 2 * self._skipped > self.counters.step - first:

@@ -43,12 +43,6 @@ Translate = Callable[[Seq2Seq], tuple[list[Translation], Figures]]
 Look = Callable[[Seq2Seq, Sequence[Translation]], Sequence[Views | None]]
 
 
-def not_at_all(model: Seq2Seq, translations: Sequence[Translation]) -> Sequence[Views | None]:
-    """No views."""
-    del model, translations
-    return ()
-
-
 def look_at(samples: int, tokenizer: Tokenizer, compute: Compute) -> Look:
     """A function that returns views of the first `samples` translations, of models with self-attention."""
 
@@ -80,7 +74,7 @@ class Validated(NamedTuple):
 class Validation:
     """Measures perplexity on `batches`, and scores with `translate`, which returns translations and their scores."""
 
-    def __init__(self, batches: TokenBatches, translate: Translate, compute: Compute, look: Look = not_at_all) -> None:
+    def __init__(self, batches: TokenBatches, translate: Translate, compute: Compute, look: Look | None = None) -> None:
         """`look` returns views of the first translations, for pictures of self-attention."""
         self.batches, self.translate, self.compute, self.look = batches, translate, compute, look
 
@@ -97,7 +91,7 @@ class Validation:
                 tokens += loss.tokens
         finite = math.isfinite(negative_log_likelihood)  # else there is nothing to translate by
         translations, figures = self.translate(model) if finite else ([], Figures(0.0))
-        views = self.look(model, translations) if finite else ()
+        views = self.look(model, translations) if finite and self.look is not None else ()
         model.train(training)
         return Validated(negative_log_likelihood / max(tokens, 1), figures, translations, views)
 

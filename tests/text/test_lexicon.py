@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nmt.system.errors import UserError
 from nmt.text import lexicon as module
-from nmt.text.lexicon import Lexicon, learn_lexicon, load_lexicon
+from nmt.text.lexicon import Lexicon, learn_lexicon, load_lexicon, merged
 
 Pairs = list[tuple[list[int], list[int]]]
 
@@ -72,6 +72,15 @@ def test_a_piece_keeps_no_more_than_its_likeliest_translations(monkeypatch: pyte
     monkeypatch.setattr(module, "TRANSLATIONS", 2)
     found = learn([([1], [3, 4, 4, 4, 5, 5])])
     assert found.translations[1].tolist() == [4, 5]
+
+
+def test_the_first_of_two_lexicons_comes_first() -> None:
+    first = Lexicon(np.array([[5, 6], [7, -1], [-1, -1]], np.int32), np.array([6, 5], np.int32))
+    second = Lexicon(np.array([[6, 8, 5], [-1, -1, -1], [9, -1, -1]], np.int32), np.array([8, 6, 9], np.int32))
+    both = merged(first, second)
+    assert both.translations.tolist() == [[5, 6, 8, -1, -1], [7, -1, -1, -1, -1], [9, -1, -1, -1, -1]]
+    assert both.common.tolist() == [6, 8, 5, 9]
+    assert [part.dtype for part in both] == [np.int32, np.int32]
 
 
 def test_a_file_gives_back_what_was_saved_and_refuses_what_is_not_it(tmp_path: Path) -> None:

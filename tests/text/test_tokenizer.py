@@ -131,6 +131,11 @@ def test_broken_bytes_become_replacement_characters_and_keep_their_words() -> No
     assert set(pieces.words(tokens)) == {0}
 
 
+@pytest.mark.parametrize("model_type", MODEL_TYPES)
+def test_what_no_piece_spells_is_named(model_type: str) -> None:
+    assert [*vocabulary(model_type).unknown(["the red dog.", "", "a мяу and мяу"])] == [[], [], ["м", "я", "у"]]
+
+
 @pytest.mark.parametrize("model_type", ["unigram", "bpe"])
 def test_sampling_cuts_at_random_but_keeps_the_text(model_type: str) -> None:
     pieces = vocabulary(model_type)

@@ -1,0 +1,326 @@
+"""The run that a training goes on from (start=RUN): what is taken from it, and the text that it was trained on.
+
+A stranger may have made it: its settings name no code (`nmt.config.choices`), and its tokenizer and weights are data.
+Its data settings are used only if this user has made the run (`nmt.runs.trust`), or if they are those of built-in text.
+"""
+
+import itertools
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from omegaconf import DictConfig, OmegaConf
+
+from nmt.build.open import OpenRun, describes, may_use, open_model, open_run
+from nmt.build.parts import assemble, build_source
+from nmt.build.paths import pipes_of
+from nmt.build.requests import read
+from nmt.config.choices import is_choice, place
+from nmt.config.composition import compose, parse
+from nmt.config.configuration import ABSENT, flattened
+from nmt.config.quotes import pasteable, python, unquoted
+from nmt.config.resumption import key_of, unnamed_choices
+from nmt.data.dataset import Split
+from nmt.data.languages import UNNAMED
+from nmt.model import Seq2Seq
+from nmt.model.weights import fingerprint
+from nmt.system.compute import CPU
+from nmt.system.errors import UserError
+from nmt.system.limits import Fraction
+from nmt.text.tokenizer import Tokenizer, load_tokenizer
+from nmt.train.advice import Continuation
+
+#: The parts of a configuration that are taken from the run.
+PARTS = ("model", "encoder", "attention", "decoder", "context", "tokenizer", "search", "optimizer")
+#: Of the optimizer, the tokenizer and the search no setting has a shape.
+SHAPED = PARTS[:5]
+#: How many times smaller the learning rate is than that of a run that began without another one.
+SLOWER = 10
+#: Names of parameters in a message, lines that are looked at for unknown pieces, and how many of those are shown.
+SHOWN, LINES, UNKNOWN = 6, 20_000, 8
+
+
+@dataclass(frozen=True)
+class StartRequest:
+    """The settings of going on from a run; `configs/train.yaml` explains them."""
+
+    start: Path | None = None
+    start_mix: Fraction = 0.0
+
+    def __post_init__(self) -> None:
+        if self.start_mix and self.start is None:
+            raise UserError(
+                f"start_mix={self.start_mix:g} needs a run to go on from. Give start=checkpoints/NAME as well."
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Ancestor:
+    """A run to go on from.
+
+    Attributes:
+        run: the run.
+        mix: the share of each batch that is drawn from its training text.
+        cache: the folder of what is known of large files.
+    """
+
+    run: OpenRun
+    mix: float
+    cache: Path
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the run."""
+        return self.run.folder
+
+    def tokenizer(self) -> Tokenizer:
+        """Its tokenizer (UserError if it is damaged)."""
+        return load_tokenizer(self.run.files.tokenizer)
+
+    def text(self, name: str) -> Split:
+        """Its own "train" or "valid" split.
+
+        Raises:
+            UserError: its data settings may not be used, or the text is missing or has changed.
+        """
+        config = self.run.config
+        if not may_use(config) and not self.run.files.is_own():
+            raise UserError(f"{self.folder} was made or changed elsewhere, so its data settings are not used.")
+        if pipes := pipes_of(config.data):
+            raise UserError(f"{pipes}: a pipe, and its text was not kept.")
+        with describes(self.run.files, "a data set", as_saved=True):
+            source = build_source(config)
+        source.known = self.cache
+        split = source.read(name)
+        if self.run.facts.get("text", {}).get(name, split.fingerprint()) != split.fingerprint():
+            raise UserError(f"The text of {name} has changed since {self.folder} was trained.")
+        return split
+
+    def training_text(self, known: str | None) -> Split:
+        """The text that is mixed into batches, whose fingerprint is `known` to a resumed run.
+
+        Raises:
+            UserError: see `text`.
+        """
+        needs = f"start_mix={self.mix:g} needs the training text of {self.folder}"
+        try:
+            split = self.text("train")
+        except UserError as error:
+            raise UserError(f"{needs}: {error} Restore it, or train a new run without start_mix.") from error
+        if known is not None and split.fingerprint() != known:
+            raise UserError(f"{needs}, which has changed since this run began. Restore it, or train a new run.")
+        return split
+
+    def check_shapes(self, config: DictConfig, overrides: Sequence[str]) -> None:
+        """Raise UserError if the weights of the run do not fit a model with this configuration."""
+        tokenizer = self.tokenizer()
+        sizes = (tokenizer.source.size, tokenizer.target.size, tokenizer.joint)
+        with torch.device("meta"):
+            theirs, ours = (
+                {name: tuple(weight.shape) for name, weight in assemble(each, *sizes, initial=False).named_parameters()}
+                for each in (self.run.config, config)
+            )
+        name = next((name for name in ours if theirs.get(name, ours[name]) != ours[name]), None)
+        if name is None:
+            return
+        words = [unquoted(word) for word in overrides if _part(word) in SHAPED]
+        raise UserError(
+            f"{' '.join(words) or 'The model'} changes the shape of {name}: {list(theirs[name])} in {self.folder}, "
+            f"{list(ours[name])} here. Leave out what changes sizes, or train a new run without start=."
+        )
+
+    def pass_on(self, model: Seq2Seq) -> tuple[Seq2Seq, list[str]]:
+        """Copy the run's best weights into a model; return the run's own model, and messages on the differences.
+
+        Raises:
+            UserError: the run is incomplete or damaged.
+        """
+        old, _ = open_model(self.run, "best", CPU)
+        theirs, ours = dict(old.named_parameters()), dict(model.named_parameters())
+        with torch.no_grad():
+            for name in theirs.keys() & ours.keys():
+                ours[name].copy_(theirs[name])
+        new, gone = ([name for name in one if name not in other] for one, other in ((ours, theirs), (theirs, ours)))
+        notes = [f"New parameters, which start as always: {_listed(new)}."] if new else []
+        return old, notes + ([f"Parameters of {self.folder} that are not used: {_listed(gone)}."] if gone else [])
+
+    def facts(self, model: Seq2Seq) -> dict[str, Any]:
+        """The run's name, the checksum of its weights and the step that they are of, for run.json."""
+        step = {} if self.run.best_step is None else {"step": self.run.best_step}
+        return {"run": str(self.folder), "weights": fingerprint(model), **step}
+
+
+def open_ancestor(config: DictConfig, finished: bool = True) -> Ancestor | None:
+    """The run to go on from, which must be `finished` to begin; None without start=.
+
+    Raises:
+        UserError: start= or start_mix= is invalid; the run is missing, unfinished, damaged or of another format.
+    """
+    wanted = read(StartRequest, config)
+    if wanted.start is None:
+        return None
+    run = open_run(Path(wanted.start))
+    status = run.facts.get("status")
+    if finished and status != "finished":
+        place = f"{pasteable('name', run.folder.name)} {pasteable('checkpoints', run.folder.parent)}"
+        raise UserError(
+            f"{run.folder} is not finished (status: {status}). Finish it: {python()} -m nmt.train {place} resume=true"
+        )
+    return Ancestor(run, wanted.start_mix, Path(str(config.cache), "files"))
+
+
+def choices_of_start(overrides: Sequence[str]) -> list[str]:
+    """The choices of the run that a command line goes on from, as words to be put before the line.
+
+    None for a resumed run, which has its own, whatever has become of the other one.
+
+    Raises:
+        UserError: see `open_run`.
+    """
+    words = [parse("train", word) for word in overrides if word.startswith("start=")]
+    if not words or words[-1].value() is None:
+        return []
+    try:
+        run = open_run(Path(str(words[-1].value())))
+    except UserError:
+        if any(re.match("resume=(true|auto)", word) for word in overrides):
+            return []
+        raise
+    with describes(run.files, "a training"):
+        return [word for word in unnamed_choices(run.config, overrides) if _part(word) in PARTS]
+
+
+def inherited(config: DictConfig, overrides: Sequence[str], ancestor: Ancestor) -> DictConfig:
+    """The configuration of a command line with the settings of the run that it goes on from.
+
+    Settings that the command line does not name are those of the run; those that follow from others still do.
+
+    Args:
+        config: composed from the run's choices (`choices_of_start`) and the command line.
+        overrides: the command line.
+        ancestor: the run.
+
+    Raises:
+        UserError: the command line sets the tokenizer or names a preset.
+    """
+    fixed = [word for word in overrides if re.match(r"[+~]*(tokenizer(?!\.sampling\b)|experiment)\b", word)]
+    if fixed:
+        raise UserError(
+            f"{unquoted(fixed[0])} cannot be set: the tokenizer and the model are those of {ancestor.folder}. Leave it "
+            "out, or train a new run without start=."
+        )
+    saved: Any = OmegaConf.to_container(ancestor.run.config, resolve=False)
+    unchanged = {place(str(key)) for key, name in saved["choices"].items() if config.choices.get(key) == name}
+    places = {place(str(key)) for key in (*saved["choices"], *config.choices)}
+    default = compose("train", [f"{key}={name}" for key, name in config.choices.items()])
+    raw, asked, named = _settings(default), _settings(config), {key_of(word) for word in overrides}
+    values = {
+        key: value
+        for key, value in flattened(saved).items()
+        if not is_choice(key)
+        and key.partition(".")[0] in PARTS
+        and key in raw
+        and _owner(key, places) in {*unchanged, ""}
+    }
+    # A value that follows from another one (${model.dropout}) does so here too, unless the run has set it.
+    follows = {key for key in values if isinstance(raw[key], str) and re.search(r"(?<!\\)\$\{", raw[key])}
+    for key in values.keys() - follows:
+        OmegaConf.update(default, key, values[key])
+    for key, value in values.items():
+        is_set = key not in follows or OmegaConf.select(default, key) != value
+        if is_set and key not in named and raw[key] == asked.get(key, ABSENT):
+            OmegaConf.update(config, key, value)
+    config.tokenizer.model, config.tokenizer.joint = None, ancestor.tokenizer().joint
+    with describes(ancestor.run.files, "a training"):
+        OmegaConf.to_container(config, resolve=True)
+    _name_languages(config, ancestor.run.languages)
+    return config
+
+
+def continued(config: DictConfig, overrides: Sequence[str], ancestor: Ancestor, advice: Continuation) -> list[str]:
+    """Set the defaults of a training that goes on, where the command line gives none; return its complete words."""
+    named = {key_of(word) for word in overrides}
+    budgets = {"trainer.steps", "trainer.epochs", "trainer.minutes"}
+    defaults: dict[str, float] = {
+        "schedule.warmup_steps": advice.warmup_steps,
+        **({} if budgets & named else {"trainer.epochs": advice.epochs}),
+        "trainer.patience": advice.patience,
+    }
+    rate = OmegaConf.select(config, "optimizer.lr")
+    if isinstance(rate, float | int):
+        defaults["optimizer.lr"] = rate if ancestor.run.config.get("start") else rate / SLOWER
+    defaults = {key: value for key, value in defaults.items() if key not in named}
+    for key, value in defaults.items():
+        OmegaConf.update(config, key, value)
+    return [*(f"{key}={value}" for key, value in defaults.items()), *overrides]
+
+
+def check_languages(own: tuple[str, str], ancestor: Ancestor) -> list[str]:
+    """Notes on languages that are not those of the run.
+
+    Raises:
+        UserError: source and target have changed places.
+    """
+    theirs = ancestor.run.languages
+    if own == theirs or {*own, *theirs} & {*UNNAMED}:
+        return []
+    if own == theirs[::-1]:
+        raise UserError(
+            f"{ancestor.folder} translates from {theirs[0]} to {theirs[1]}, and this text is {own[0]} to {own[1]}. "
+            f"Give {theirs[0]} first: data.files=[SOURCE,TARGET], or data.columns=[SOURCE,TARGET] of a table."
+        )
+    return [
+        f"warning: {ancestor.folder} translates from {theirs[0]} to {theirs[1]}, and this text is {own[0]} to {own[1]}."
+    ]
+
+
+def unknown_note(split: Split, tokenizer: Tokenizer, folder: Path) -> str:
+    """A message if the text has what the tokenizer has no pieces for; "" if it knows everything."""
+    notes = []
+    for side, lines, vocabulary in zip(("source", "target"), split[1:3], tokenizer[:2], strict=True):
+        of_lines = [unknown for unknown in vocabulary.unknown(lines[:LINES]) if unknown]
+        if of_lines:
+            share, texts = len(of_lines) / min(len(lines), LINES), dict.fromkeys(itertools.chain(*of_lines))
+            more = f" and {len(texts) - UNKNOWN:,} more" if len(texts) > UNKNOWN else ""
+            notes.append(f"{share:.1%} of the {side} lines ({' '.join(itertools.islice(texts, UNKNOWN))}{more})")
+    if not notes:
+        return ""
+    return (
+        f"The tokenizer of {folder} has no pieces for some of {' and of '.join(notes)}. Such text is spelled byte by "
+        "byte, or is an unknown word, and is learnt slowly. If there is much of it, train a new run on both texts."
+    )
+
+
+def _name_languages(config: DictConfig, languages: tuple[str, str]) -> None:
+    """Name the languages of text whose settings leave them open, and which no file or header names."""
+    if (
+        {*languages} & {*UNNAMED}
+        or config.data.get("source", "") is not None
+        or config.data.get("target", "") is not None
+    ):
+        return
+    if "files" not in config.data or {*build_source(config).languages} & {*UNNAMED}:
+        config.data.source, config.data.target = languages
+
+
+def _settings(config: DictConfig) -> Mapping[str, Any]:
+    tree: Any = OmegaConf.to_container(config, resolve=False)
+    return flattened(tree)
+
+
+def _owner(key: str, places: set[str]) -> str:
+    """The longest place of a choice that a setting is in; "" if there is none, as for the model."""
+    return max((place for place in places if key.startswith(f"{place}.")), key=len, default="")
+
+
+def _part(word: str) -> str:
+    """The part of the configuration of a word, "encoder" for `attention/score@encoder.self_attention.score=dot`."""
+    return place(key_of(word)).partition(".")[0]
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
+    return f"{', '.join(names[:SHOWN])}{more}"

@@ -1,0 +1,113 @@
+"""What a training that goes on from a run gains on its own text, and what it forgets of the run's: scores of both.
+
+Both validation sets are translated greedily before the first update, and again with the best weights at the end.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from nmt.build.open import open_model, open_run
+from nmt.data.document_lines import contexts_of
+from nmt.model import Seq2Seq
+from nmt.runs.run import Run
+from nmt.system.errors import UserError
+from nmt.text.tokenizer import Tokenizer
+from nmt.train.recipe import Recipe
+from nmt.training.board import Board
+from nmt.training.validation import Figures, Translate, greedy_scores
+
+#: The names of both texts in run.json: the training's, and that of the run that it goes on from.
+OWN, EARLIER = "own", "earlier"
+
+
+class Transfer:
+    """The beginning and the end of a training that goes on from a run; of another training, nothing."""
+
+    def __init__(self, recipe: Recipe, say: Callable[[str], None]) -> None:
+        self.recipe, self.say = recipe, say
+        self._exams: dict[str, Translate] = {}
+
+    def begin(self, model: Seq2Seq, tokenizer: Tokenizer, translate: Translate, fresh: bool) -> dict[str, Any]:
+        """Pass the weights of the run on to a model and score them, if the training is `fresh`.
+
+        Args:
+            model: of this training.
+            tokenizer: of both runs.
+            translate: translates this training's validation set.
+            fresh: whether nothing of this training is saved yet.
+
+        Returns:
+            Facts for run.json: the run, the checksum of its weights, the text and the scores.
+
+        Raises:
+            UserError: the run is missing or damaged, or has changed since this training began.
+        """
+        recipe, ancestor, run = self.recipe, self.recipe.ancestor, self.recipe.resumed
+        if not recipe.starts:
+            return {}
+        if ancestor is None:
+            if fresh:
+                raise UserError(
+                    f"{recipe.config.start} is missing or damaged, and nothing of this training is saved yet. Restore "
+                    "it, or train a new run with another name=."
+                )
+            self.say(f"{recipe.config.start} is missing or damaged, so what is forgotten is not measured.")
+            return {}
+        known = {} if run is None else run.facts().get("start", {})
+        texts = self._prepare(tokenizer, translate, known.get("text", {}).get("valid"))
+        if not fresh:
+            return {}
+        old, notes = ancestor.pass_on(model)
+        facts = ancestor.facts(old)
+        if known.get("weights", facts["weights"]) != facts["weights"]:
+            raise UserError(f"The weights of {ancestor.folder} have changed since this run began. Train a new run.")
+        for line in [f"Going on from {ancestor.folder}.", *notes]:
+            self.say(line)
+        if ancestor.mix:
+            texts["train"] = ancestor.text("train").fingerprint()
+        return {"start": {**facts, "text": texts, "before": self._scores(old.to(recipe.place.compute.device))}}
+
+    def finish(self, run: Run, step: int) -> None:
+        """Print and save the scores of the best weights beside those of before, also in TensorBoard."""
+        facts, settings = run.facts().get("start", {}), self.recipe.settings
+        if not self._exams or "before" not in facts:
+            return
+        model, _ = open_model(open_run(run.folder), "best", self.recipe.place.compute)
+        before, after = facts["before"], self._scores(model)
+        run.note(start={**facts, "after": after})
+        self.say("Validation sets, translated by the run that this one goes on from, and by the best weights now:")
+        for name in (name for name in after if name in before):
+            old, new = (Figures(**each[name]) for each in (before, after))
+            title = "this text" if name == OWN else f"text of {self.recipe.config.start}"
+            self.say(f"  {title}: {old} before, {new} now ({new.score - old.score:+.2f})")
+        board = Board(run.folder / "tensorboard", settings.tensorboard)
+        for at, scores in ((0, before), (step, after)):
+            board.scalars(at, {f"start/{name}_{key}": value for name in scores for key, value in scores[name].items()})
+        board.close()
+
+    def _prepare(self, tokenizer: Tokenizer, own: Translate, known: str | None) -> dict[str, str]:
+        """Make what translates both validation sets; return the fingerprint of the earlier one, as far as it is there.
+
+        `known` is the fingerprint of the one that was translated before the first update.
+        """
+        self._exams = {OWN: own}
+        ancestor, count = self.recipe.ancestor, self.recipe.settings.validate_sentences
+        assert ancestor is not None
+        try:
+            split = ancestor.text("valid")
+            if known not in (None, split.fingerprint()):
+                raise UserError("it has changed since this run began.")
+        except UserError as error:
+            self.say(f"What is forgotten of the validation text of {ancestor.folder} is not measured: {error}")
+            return {}
+        sources, references = list(split.source[:count]), list(split.target[:count])
+        documents = None if split.documents is None else split.documents[:count]
+        contexts = contexts_of(sources, documents, int(ancestor.run.config.context.sentences))
+        language, ratio = ancestor.run.languages[1], float(ancestor.run.facts.get("length_ratio", 1.0))
+        self._exams[EARLIER] = greedy_scores(
+            sources, references, language, tokenizer, self.recipe.place.compute, ratio, contexts
+        )
+        return {"valid": split.fingerprint()}
+
+    def _scores(self, model: Seq2Seq) -> Mapping[str, Mapping[str, float]]:
+        return {name: translate(model)[1].entries() for name, translate in self._exams.items()}
