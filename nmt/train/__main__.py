@@ -19,8 +19,16 @@ def _sweep(words: list[str]) -> int:
     return sweep(words)
 
 
+def _choices_of_start(overrides: list[str]) -> list[str]:
+    if not any(word.startswith("start=") for word in overrides):
+        return []
+    from nmt.train.ancestor import choices_of_start
+
+    return choices_of_start(overrides)
+
+
 #: Runs the command for a command line, by default this process's, and returns the exit status.
-run = functools.partial(main, "train", _work, sweep=_sweep)
+run = functools.partial(main, "train", _work, sweep=_sweep, first=_choices_of_start)
 
 if __name__ == "__main__":
     sys.exit(run())
