@@ -89,8 +89,15 @@ async def _translations(
         if passage.translated or (passage.ends_document and follows == "blank")
     ]
     search = SearchBody(nbest=nbest)
-    terms = {"glossary": body.glossary, "keep": body.keep}
-    asked = TranslateBody(model=model.id, text=lines, search=search, documents=follows, include=[], **terms)
+    asked = TranslateBody(
+        model=model.id,
+        text=lines,
+        search=search,
+        documents=follows,
+        include=[],
+        glossary=body.glossary,
+        keep=body.keep,
+    )
     try:
         model, rows, _ = await pool.off_loop(pool.translations, asked)
     except ProblemError as problem:  # the field is called q here
