@@ -221,7 +221,7 @@ class Banks(OneBank):
             elif helps and (anywhere or not special.begins or any(map(on_words, special.begins))):
                 offered.append(_Candidate(token, special.need, cost, part))
         for number, tokens in self._displaced[row] if stands is not None and not forced else ():
-            if stands[number]:
+            if on_words(number):
                 rivals = tokens.intersection(top).difference(outlook.special)
                 among += [_Candidate(top.index(token), _IMPOSSIBLE) for token in rivals]
         return among, offered
