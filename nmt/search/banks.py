@@ -205,19 +205,23 @@ class Banks(OneBank):
         ending, forced = flags
         anywhere = ending or outlook.need >= left or stands is None
         among, offered = list[_Candidate](), list[_Candidate]()
+
+        def on_words(number: int) -> bool:
+            return stands is None or stands[number]
+
         for token, special in outlook.special.items():
             costs = (self._costs if special.first else self._begun)[row]
             cost, part = (min((costs[number] for number in numbers if costs), default=0.0)
                           for numbers in (special.meets, () if special.meets else special.parts))  # fmt: skip
             helps = bool(special.parts)
             if token in top:
-                again = not forced and any(stands is None or stands[number] for number in special.repeats)
+                again = not forced and any(map(on_words, special.repeats))
                 impossible = again or (ending and not helps)
                 among.append(_Candidate(top.index(token), _IMPOSSIBLE if impossible else special.need, cost, part))
-            elif helps and (anywhere or not special.begins or any(stands[n] for n in special.begins)):
+            elif helps and (anywhere or not special.begins or any(map(on_words, special.begins))):
                 offered.append(_Candidate(token, special.need, cost, part))
         for number, tokens in self._displaced[row] if stands is not None and not forced else ():
-            if stands[number]:
+            if on_words(number):
                 rivals = tokens.intersection(top).difference(outlook.special)
                 among += [_Candidate(top.index(token), _IMPOSSIBLE) for token in rivals]
         return among, offered
@@ -250,7 +254,7 @@ class Banks(OneBank):
         places = torch.arange(values.shape[1], device=values.device)
         ranks = (places - torch.searchsorted(banks, banks)).masked_fill(banks == _IMPOSSIBLE, values.shape[1])
         kept = (ranks * (_IMPOSSIBLE + 1) + banks).topk(size, 1, largest=False).indices
-        flat = order.gather(1, by_bank).gather(1, kept)
+        flat: Tensor = order.gather(1, by_bank).gather(1, kept)
         self.cost = cost.gather(1, flat)
         return flat
 

@@ -80,7 +80,8 @@ def test_a_beam_that_keeps_everything_finds_the_best(seed: int, constraints: lis
 
     def score(tokens: tuple[int, ...]) -> float:
         pairs = zip((BOS, *tokens), tokens, strict=False)
-        return sum(math.log(chains[0, a, b]) for a, b in pairs) / ((5 + len(tokens)) / 6) ** alpha
+        log_prob = sum(math.log(chains[0, a, b]) for a, b in pairs)
+        return float(log_prob / ((5 + len(tokens)) / 6) ** alpha)
 
     texts = [words for n in range(longest) for words in product((A, B, C, D), repeat=n)]
     best = max(((*words, EOS) for words in texts if meets([*words], constraints)), key=score)
