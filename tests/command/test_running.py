@@ -129,7 +129,7 @@ def test_cfg_prints_the_configuration(capfd: pytest.CaptureFixture[str]) -> None
 PROGRAM = """
 import sys
 from pathlib import Path
-from nmt import configuration
+from nmt.config import configuration
 from nmt.config.program import main
 configuration.config_folder = lambda: Path({folder!r})
 def action(config, overrides):
@@ -145,7 +145,7 @@ def run_program(folder: Path, command: str) -> "subprocess.CompletedProcess[str]
     program = PROGRAM.format(folder=str(folder))
     return subprocess.run(
         ["bash", "-c", command, "bash", sys.executable, program],
-        env={**os.environ, "PYTHONPATH": str(Path(configuration.__file__).parents[1])},
+        env={**os.environ, "PYTHONPATH": str(Path(configuration.__file__).parents[2])},
         capture_output=True,
         text=True,
         check=False,
