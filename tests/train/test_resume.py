@@ -204,7 +204,7 @@ def test_killed_before_the_first_save_starts_from_the_beginning(
     line = words(text, here, "trainer.steps=4")
     assert call("train", *line, "name=whole") == 0
 
-    def die(*_: object) -> None:
+    def die(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
