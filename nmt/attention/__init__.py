@@ -3,6 +3,7 @@
 A mechanism is four choices made independently: a score, a window, a normaliser and a read. `Attention` composes them.
 """
 
+from nmt.attention.assembly import AttentionSettings
 from nmt.attention.attention import Attended, Attention, AttentionState, Memory, Projections, Stages
 from nmt.attention.forms import AdditiveForm, Form, Product
 from nmt.attention.normalisers import Normaliser
@@ -10,7 +11,6 @@ from nmt.attention.observers import Observed, observing
 from nmt.attention.pins import PinnedSteps
 from nmt.attention.reads import LOG_PROB, Choices, Hard, Read, Reading
 from nmt.attention.scores import Score
-from nmt.attention.settings import AttentionSettings
 from nmt.attention.windows import Pins, Slots, View, Window, pins_of
 
 __all__ = [

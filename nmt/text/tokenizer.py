@@ -3,14 +3,11 @@
 A `Vocabulary` is the SentencePiece model of one side, a `Tokenizer` the pair of them.
 """
 
-import codecs
-import contextlib
 import hashlib
 import unicodedata
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +19,7 @@ from nmt.system.errors import UserError
 from nmt.system.files import write_bytes
 from nmt.system.integrity import check
 from nmt.text.canonical import canonical, in_original
+from nmt.text.piece_text import Places, around_unknown, characters, in_word
 from nmt.text.regularisation import MergeSampler, Sampler, Spelling, UnigramSampler
 from nmt.text.spans import Span, blanks, words_of
 
@@ -37,8 +35,6 @@ _LITERAL = "\ufdd0"
 
 #: What follows the model of a tokenizer that reads canonical text: a field of the format that SentencePiece ignores.
 CANONICAL = b"\xc2\x3e\x09canonical"
-
-Places = npt.NDArray[np.intp]
 
 
 def protect(sentence: str) -> str:
@@ -255,8 +251,8 @@ class Vocabulary:
         if sentence.startswith(text[offset:]) and UNK not in tokens:
             return self._trimmed(tokens, sentence, begins - offset, ends - offset)
         normal, offsets_of_normal = self._processor.normalize(protect(sentence), with_offsets=True)
-        if UNK in tokens:
-            begins, ends = _around_unknown(tokens, text, begins.tolist(), ends.tolist(), _readable(normal))
+        if unknown := [number for number, token in enumerate(tokens) if token == UNK]:
+            begins, ends = around_unknown(unknown, text, begins.tolist(), ends.tolist(), _readable(normal))
         offsets = np.array(offsets_of_normal)
         # Of several characters that come from one, all but the last have no length.
         shared = (begins < ends) & (ends < len(normal)) & (offsets[ends] == offsets[begins])
@@ -284,9 +280,9 @@ class Vocabulary:
         widths = self._widths[ids]
         places = np.flatnonzero(self._bytes[ids] >= 0)
         if len(places):
-            characters, first = _characters(self._bytes[ids[places]], np.diff(places, prepend=-2) > 1)
-            parts[places[first]] = characters
-            widths[places[first]] = [len(character) for character in characters]
+            shown, first = characters(self._bytes[ids[places]], np.diff(places, prepend=-2) > 1)
+            parts[places[first]] = shown
+            widths[places[first]] = [len(character) for character in shown]
         ends = np.cumsum(widths)
         widths[places] = 1
         return _readable("".join(parts.tolist())), ends - widths, ends
@@ -304,7 +300,7 @@ class Vocabulary:
         It ends before a space, a mark and the end of the text; it begins after a space, a bracket, a dash, a quote. A
         byte may be a part of a letter.
         """
-        starts = [not text or not _in_word(text[0]) for text in self._texts]
+        starts = [not text or not in_word(text[0]) for text in self._texts]
         ends = [text[-1:] in (SPACE, *"\"'/") or unicodedata.category(text[-1]) in ("Ps", "Pi", "Pd") if text else False
                 for text in self._texts]  # fmt: skip
         for token in np.flatnonzero(self._bytes >= 0).tolist():
@@ -329,57 +325,9 @@ class Vocabulary:
         return np.array([len(text) for text in self._shown])
 
 
-def _in_word(character: str) -> bool:
-    """Whether a letter, a digit, or a mark on one."""
-    return character.isalnum() or character == "_" or unicodedata.category(character)[0] == "M"
-
-
 def _readable(text: str) -> str:
     """What SentencePiece has written, as people write it, in one line."""
     return text.replace(SPACE, " ").replace(_LITERAL, SPACE).replace("\n", " ")
-
-
-def _around_unknown(
-    tokens: Sequence[int], text: str, begins: Sequence[int], ends: Sequence[int], normal: str
-) -> tuple[Places, Places]:
-    """The places in the normalised sentence, where unknown tokens are as long as what lies between the known ones."""
-    unknown = [at for at, token in enumerate(tokens) if token == UNK]
-    nexts = dict(pairwise([*unknown, None]))
-    moved: list[Span] = []
-    offset = 0
-    for at, (begin, end) in enumerate(zip(begins, ends, strict=True)):
-        if tokens[at] != UNK:
-            moved.append((begin + offset, end + offset))
-            continue
-        following = nexts[at]
-        known = text[end : len(text) if following is None else begins[following]]
-        stop = normal.find(known, begin + offset + 1) if known else -1
-        if stop < 0:
-            stop = len(normal) if following is None else begin + offset + 1
-        moved.append((begin + offset, stop))
-        offset = stop - end
-    places = np.minimum(np.array(moved), len(normal))
-    return places[:, 0], places[:, 1]
-
-
-def _characters(values: Places, run_starts: npt.NDArray[np.bool_]) -> tuple[list[str], npt.NDArray[np.bool_]]:
-    """The characters that runs of bytes spell (U+FFFD where a run is not UTF-8), and which bytes begin one."""
-    data = values.astype(np.uint8).tobytes()
-    first = (values & 0xC0) != 0x80
-    if first[run_starts].all():
-        with contextlib.suppress(UnicodeDecodeError):
-            return list(data.decode()), first
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    text = ""
-    owners = []
-    for byte, starts in zip(data, run_starts.tolist(), strict=True):
-        text += decoder.decode(b"", final=starts) + decoder.decode(bytes([byte]))
-        pending = bool(decoder.getstate()[0])
-        owners.append(len(text) if pending else len(text) - 1)
-    text += decoder.decode(b"", final=True)
-    # Usually one character; half a surrogate is two.
-    ends = [*sorted(set(owners))[1:], len(text)]
-    return [text[begin:end] for begin, end in pairwise([0, *ends])], np.diff(owners, prepend=-1) > 0
 
 
 class Tokenizer(NamedTuple):

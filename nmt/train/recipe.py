@@ -31,7 +31,6 @@ from nmt.config.resumption import merge_for_resume
 from nmt.data.dataset import DataSource, Split
 from nmt.data.sources import UserFiles
 from nmt.data.stored import MANY
-from nmt.model.weights import lost
 from nmt.runs.run import Run, attends, check_name, missing_run
 from nmt.system.compute import Compute
 from nmt.system.errors import UserError
@@ -41,7 +40,8 @@ from nmt.system.terminal import print_message
 from nmt.text.scripts import lengths, script_of
 from nmt.train.advice import recommend, recommend_continuation, separate_vocabularies
 from nmt.train.ancestor import Ancestor, check_languages, continued, inherited, open_ancestor
-from nmt.training.budget import Budget, Spent
+from nmt.train.finished import already_finished
+from nmt.training.budget import Budget
 from nmt.training.guidance import guided_heads
 from nmt.training.schedules import Schedule
 from nmt.training.settings import TrainerSettings
@@ -384,21 +384,3 @@ def take_named_budget(config: DictConfig, overrides: Sequence[str]) -> None:
         for budget in BUDGETS:
             if f"trainer.{budget}" not in named:
                 config.trainer[budget] = None
-
-
-def already_finished(config: DictConfig, run: Run) -> str:
-    """The message for a run that has used its budget; "" if it has not."""
-    facts, settings = run.facts(), build_trainer(config)
-    if facts.get("status") != "finished" or (run.best_step() is not None and lost(run.best)):
-        return ""  # a resumed training writes lost weights again
-    name = settings.budget.used_up(Spent(*(facts.get(key, 0) for key in ("step", "epochs", "minutes"))))
-    patient = facts.get("finished_by") == "patience"
-    if name is None and patient and run.config().trainer.get("patience") == settings.patience:
-        name = "patience"
-    if name is None:
-        return ""
-    limit = getattr(settings, name)
-    return (
-        f"{run.folder} is already finished: trainer.{name}={limit} is reached. To train longer, raise it: "
-        f"trainer.{name}={(limit or 1) * 2:g}."
-    )

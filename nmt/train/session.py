@@ -40,6 +40,7 @@ from nmt.system.terminal import print_message, printable
 from nmt.text.lexicon import load_lexicon, merged
 from nmt.text.tokenizer import Tokenizer
 from nmt.train.advice import CHANGEABLE, in_words, verdict
+from nmt.train.finished import size_note
 from nmt.train.preparation import check_documents, guiding_links, prepared, tokenizer_for
 from nmt.train.recipe import Recipe, opened, own_settings, possible, resumed_recipe, with_own_vocabularies
 from nmt.train.transfer import Transfer
@@ -53,8 +54,6 @@ from nmt.translation.types import Translation
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
-
-PRIVATE = ("trainer.pt", "trainer-before.pt", "last.safetensors", "tensorboard")  # not needed for translating
 
 
 def train(config: "DictConfig", overrides: Sequence[str]) -> int:
@@ -376,18 +375,6 @@ class _Session:
         if compute.on_gpu:
             peaks["peak_gpu_memory"] = torch.cuda.max_memory_allocated(compute.device)
         return {name: max(amount, int(facts.get(name, 0))) for name, amount in peaks.items()}
-
-
-def size_note(folder: Path) -> str:
-    """The size of a finished run, and what can be deleted before sharing it."""
-    names = [name for name in PRIVATE if (folder / name).exists()]
-    files = {path.relative_to(folder): path.stat().st_size for path in folder.rglob("*") if path.is_file()}
-    private = sum(size for path, size in files.items() if path.parts[0] in names)
-    listed = [f"{name}/" if (folder / name).is_dir() else name for name in names]
-    return (
-        f"{folder} has {sum(files.values()) / 1e6:.1f} MB. {private / 1e6:.1f} MB of it are needed only for resuming "
-        f"and for curves. Before you share the run, you can delete {', '.join(listed[:-1])} and {listed[-1]}."
-    )
 
 
 @contextlib.contextmanager

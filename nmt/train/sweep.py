@@ -31,7 +31,8 @@ from nmt.system.locks import SWEEP, locked
 from nmt.system.terminal import print_message
 from nmt.train.ancestor import choices_of_start
 from nmt.train.cluster import Cluster, submit
-from nmt.train.recipe import already_finished, check_model, resumed, with_ancestor
+from nmt.train.finished import already_finished
+from nmt.train.recipe import check_model, resumed, with_ancestor
 from nmt.train.workers import Launcher, Planned
 
 MEMORY = 4 << 30  # bytes per run, if no run of the sweep is finished

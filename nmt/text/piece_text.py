@@ -1,0 +1,64 @@
+"""The text that pieces write: bytes as characters, the places of unknown pieces, and what is part of a word."""
+
+import codecs
+import contextlib
+import unicodedata
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from nmt.text.spans import Span
+
+Places = npt.NDArray[np.intp]
+
+
+def in_word(character: str) -> bool:
+    """Whether a letter, a digit, or a mark on one."""
+    return character.isalnum() or character == "_" or unicodedata.category(character)[0] == "M"
+
+
+def around_unknown(
+    unknown: Sequence[int], text: str, begins: Sequence[int], ends: Sequence[int], normal: str
+) -> tuple[Places, Places]:
+    """The places in the normalised sentence of pieces at `begins` to `ends` of their own text.
+
+    The pieces with the numbers `unknown` are as long as what lies between the known ones.
+    """
+    nexts = dict(pairwise([*unknown, None]))
+    moved: list[Span] = []
+    offset = 0
+    for at, (begin, end) in enumerate(zip(begins, ends, strict=True)):
+        if at not in nexts:
+            moved.append((begin + offset, end + offset))
+            continue
+        following = nexts[at]
+        known = text[end : len(text) if following is None else begins[following]]
+        stop = normal.find(known, begin + offset + 1) if known else -1
+        if stop < 0:
+            stop = len(normal) if following is None else begin + offset + 1
+        moved.append((begin + offset, stop))
+        offset = stop - end
+    places = np.minimum(np.array(moved), len(normal))
+    return places[:, 0], places[:, 1]
+
+
+def characters(values: Places, run_starts: npt.NDArray[np.bool_]) -> tuple[list[str], npt.NDArray[np.bool_]]:
+    """The characters that runs of bytes spell (U+FFFD where a run is not UTF-8), and which bytes begin one."""
+    data = values.astype(np.uint8).tobytes()
+    first = (values & 0xC0) != 0x80
+    if first[run_starts].all():
+        with contextlib.suppress(UnicodeDecodeError):
+            return list(data.decode()), first
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    text = ""
+    owners = []
+    for byte, starts in zip(data, run_starts.tolist(), strict=True):
+        text += decoder.decode(b"", final=starts) + decoder.decode(bytes([byte]))
+        pending = bool(decoder.getstate()[0])
+        owners.append(len(text) if pending else len(text) - 1)
+    text += decoder.decode(b"", final=True)
+    # Usually one character; half a surrogate is two.
+    ends = [*sorted(set(owners))[1:], len(text)]
+    return [text[begin:end] for begin, end in pairwise([0, *ends])], np.diff(owners, prepend=-1) > 0
