@@ -6,7 +6,6 @@ A `Vocabulary` is the SentencePiece model of one side, a `Tokenizer` the pair of
 import codecs
 import contextlib
 import hashlib
-import unicodedata
 from bisect import bisect_left
 from collections.abc import Sequence
 from functools import cached_property
@@ -290,27 +289,6 @@ class Vocabulary:
         return [text.replace(SPACE, " ").encode() if byte < 0 else bytes([byte]) for text, byte in texts]
 
     @cached_property
-    def edges(self) -> tuple[list[bool], list[bool]]:
-        """Whether a word ends before each token, and whether one may begin right after it.
-
-        It ends before a space, a mark and the end of the text; it begins after a space, a bracket, a dash, a quote. A
-        byte may be a part of a letter.
-        """
-        starts = [not text or not _in_word(text[0]) for text in self._texts]
-        ends = [text[-1:] in (SPACE, *"\"'/") or unicodedata.category(text[-1]) in ("Ps", "Pi", "Pd") if text else False
-                for text in self._texts]  # fmt: skip
-        for token in np.flatnonzero(self._bytes >= 0).tolist():
-            starts[token] = ends[token] = False
-        return starts, ends
-
-    def without_space(self, tokens: Sequence[int]) -> list[int]:
-        """Tokens of the same text without the space before it; none if the model has none."""
-        text = self._texts[tokens[0]].removeprefix(SPACE) if tokens else ""
-        if not text:
-            return list(tokens[1:])
-        return [self._ids[text], *tokens[1:]] if text in self._ids else []
-
-    @cached_property
     def _shown(self) -> npt.NDArray[np.object_]:
         """What each token shows; nothing for bytes, which show something together."""
         texts = [text if byte < 0 else "" for text, byte in zip(self._texts, self._bytes, strict=True)]
@@ -319,11 +297,6 @@ class Vocabulary:
     @cached_property
     def _widths(self) -> Places:
         return np.array([len(text) for text in self._shown])
-
-
-def _in_word(character: str) -> bool:
-    """Whether a letter, a digit, or a mark on one."""
-    return character.isalnum() or character == "_" or unicodedata.category(character)[0] == "M"
 
 
 def _readable(text: str) -> str:
