@@ -142,7 +142,7 @@ class Banks(OneBank):
         # Some of the best tokens may be impossible: the end, and what completes an alternative once more.
         values, words = largest(log_probs, min(size + 1 + self._most, log_probs.shape[1]), self._limits.fast)
         self._probable = [
-            frozenset(token for token, value in zip(*each, strict=True) if value >= _DISPLACED)
+            frozenset(token for token, value in zip(*each, strict=True) if value >= _DISPLACED and token != eos)
             for each in zip(words.tolist(), values.tolist(), strict=True)
         ]
         tops, numbers = words.tolist(), sentences.repeat_interleave(width).tolist()

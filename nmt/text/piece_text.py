@@ -1,8 +1,7 @@
-"""The text that pieces write: bytes as characters, the places of unknown pieces, and what is part of a word."""
+"""The text that pieces write: bytes as characters, and the places of unknown pieces."""
 
 import codecs
 import contextlib
-import unicodedata
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -12,11 +11,6 @@ import numpy.typing as npt
 from nmt.text.spans import Span
 
 Places = npt.NDArray[np.intp]
-
-
-def in_word(character: str) -> bool:
-    """Whether a letter, a digit, or a mark on one."""
-    return character.isalnum() or character == "_" or unicodedata.category(character)[0] == "M"
 
 
 def around_unknown(

@@ -4,7 +4,6 @@ A `Vocabulary` is the SentencePiece model of one side, a `Tokenizer` the pair of
 """
 
 import hashlib
-import unicodedata
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -19,7 +18,7 @@ from nmt.system.errors import UserError
 from nmt.system.files import write_bytes
 from nmt.system.integrity import check
 from nmt.text.canonical import canonical, in_original
-from nmt.text.piece_text import Places, around_unknown, characters, in_word
+from nmt.text.piece_text import Places, around_unknown, characters
 from nmt.text.regularisation import MergeSampler, Sampler, Spelling, UnigramSampler
 from nmt.text.spans import Span, blanks, words_of
 
@@ -292,27 +291,6 @@ class Vocabulary:
         """What each token adds to a text, in UTF-8."""
         texts = zip(self._texts, self._bytes.tolist(), strict=True)
         return [text.replace(SPACE, " ").encode() if byte < 0 else bytes([byte]) for text, byte in texts]
-
-    @cached_property
-    def edges(self) -> tuple[list[bool], list[bool]]:
-        """Whether a word ends before each token, and whether one may begin right after it.
-
-        It ends before a space, a mark and the end of the text; it begins after a space, a bracket, a dash, a quote. A
-        byte may be a part of a letter.
-        """
-        starts = [not text or not in_word(text[0]) for text in self._texts]
-        ends = [text[-1:] in (SPACE, *"\"'/") or unicodedata.category(text[-1]) in ("Ps", "Pi", "Pd") if text else False
-                for text in self._texts]  # fmt: skip
-        for token in np.flatnonzero(self._bytes >= 0).tolist():
-            starts[token] = ends[token] = False
-        return starts, ends
-
-    def without_space(self, tokens: Sequence[int]) -> list[int]:
-        """Tokens of the same text without the space before it; none if the model has none."""
-        text = self._texts[tokens[0]].removeprefix(SPACE) if tokens else ""
-        if not text:
-            return list(tokens[1:])
-        return [self._ids[text], *tokens[1:]] if text in self._ids else []
 
     @cached_property
     def _shown(self) -> npt.NDArray[np.object_]:

@@ -14,6 +14,7 @@ from nmt.system.errors import UserError
 from nmt.text.scripts import LANGUAGES, script
 from nmt.text.spans import Span
 from nmt.text.tokenizer import UNK, Vocabulary
+from nmt.text.word_edges import without_space, word_edges
 
 #: What is kept as it is.
 Keep = Literal["placeholders", "numbers"]
@@ -169,7 +170,7 @@ def constraints_of(
         alternatives = [tokens for ways in forms for tokens in ways]
         if slots and inside and alternatives:
             # A foreign tokenizer may write no space before the first word.
-            begins = any(vocabulary.edges[0][tokens[0]] for tokens in alternatives)
+            begins = any(word_edges(vocabulary)[0][tokens[0]] for tokens in alternatives)
             constraints.append(Constraint(alternatives, slots, begins and _is_whole(match, text)))
     return constraints
 
@@ -189,7 +190,7 @@ def _alternatives(form: str, vocabulary: Vocabulary, kept: bool, glued: bool) ->
         (tokens,) = vocabulary.encode([each])
         if set(tokens).isdisjoint(vocabulary.forbidden) and (not kept or vocabulary.decode(tokens) == form):
             ways.append(tuple(tokens))
-            if (not kept or glued) and (inner := vocabulary.without_space(tokens)):
+            if (not kept or glued) and (inner := without_space(vocabulary, tokens)):
                 ways.append(tuple(inner))
     return list(dict.fromkeys(ways))
 

@@ -19,6 +19,7 @@ from nmt.system.processes import ALONE, Processes
 from nmt.text.canonical import shows_nothing
 from nmt.text.spans import Span, words_of
 from nmt.text.tokenizer import BOS, EOS, SPECIAL_PIECES, Tokenizer
+from nmt.text.word_edges import word_edges
 from nmt.translation import contexts as of_context
 from nmt.translation import forcing
 from nmt.translation.batches import search_batches, split
@@ -320,7 +321,7 @@ class Translator:
             )
             constraints = [part.constraints for part in parts]
             if constrained := any(constraints):
-                edges, heads = Edges(*self.tokenizer.target.edges), self.heads.select(self.heads.default)
+                edges, heads = Edges(*word_edges(self.tokenizer.target)), self.heads.select(self.heads.default)
                 limits = limits._replace(constraints=constraints, edges=edges, heads=heads)
             candidates = (
                 None if self.shortlist is None else self.shortlist.candidates(batch.source, prefixes, constraints)
