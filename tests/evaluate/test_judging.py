@@ -27,12 +27,12 @@ def evaluated(run: Path, source: Path, references: str, here: Path) -> Path:
     return folder
 
 
-def test_several_references_are_scored_shown_and_compared(trained: Path, here: Path, capfd: Capture) -> None:
+def test_several_references_are_scored_shown_and_compared(run: Path, here: Path, capfd: Capture) -> None:
     rows = [row for row in pairs(340)[300:] if len(row[0].split()) > 3]
     source, first = files_of(here, rows)
     second = write_lines(here / "b.en", [f"truly {target}" for _, target in rows])
-    folder = evaluated(trained, source, f"[{first},{second}]", here)
-    alone = evaluated(trained, source, str(second), here / "alone")
+    folder = evaluated(run, source, f"[{first},{second}]", here)
+    alone = evaluated(run, source, str(second), here / "alone")
     known, other = (json.loads((each / "scores.json").read_text("utf-8")) for each in (folder, alone))
     assert known["references"] == 2
     assert all("nrefs:2|" in known[metric]["signature"] for metric in ("bleu", "chrf", "ter", "tokenised_bleu"))
@@ -42,7 +42,7 @@ def test_several_references_are_scored_shown_and_compared(trained: Path, here: P
     assert f"{rows[0][1]} | truly {rows[0][1]}" in (folder / "report.html").read_text("utf-8")
     capfd.readouterr()
     line = [f"source={source}", f"reference=[{first},{second}]", f"output={here / 'comparison'}", "pictures=0"]
-    assert call("compare", f"runs={trained}", *line) == 0
+    assert call("compare", f"runs={run}", *line) == 0
     assert "scores take 2 references of each line" in capfd.readouterr().out
 
 

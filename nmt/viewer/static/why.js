@@ -56,7 +56,8 @@ export function derivation(stage, row, step, at, piece) {
     if (row.bias) lines.push(`Window's bias: ${number(bias, 3)}, so ${number(logit, 3)}.`);
     if (logit !== null && !stage.is_softmax) {
       lines.push(
-        `Normaliser ${stage.normaliser} over ${count} visible pieces, ${stage.normalisation}: ${number(row.shares[at], 3)}.`,
+        `Normaliser ${stage.normaliser} over ${count} visible pieces, ${stage.normalisation}: ` +
+          `${number(row.shares[at], 3)}.`,
       );
     } else if (logit !== null) {
       lines.push(
