@@ -48,7 +48,7 @@ _BZIP2 = re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)")
 _PACK, _SAVE = "Unpack it first.", "Save its text as plain text (UTF-8)."
 #: What is not text: its first bytes, its name, and the cure.
 _KINDS = (
-    (b"PK\x03\x04", "a zip archive, as .docx, .xlsx and .odt are", f"Unpack it. {_SAVE}"),
+    (b"PK\x03\x04", "a zip archive, as .docx, .xlsx and .odt are", "Unpack it, or save its text (UTF-8)."),
     (b"\xd0\xcf\x11\xe0", "an old Word or Excel file", _SAVE),
     (b"%PDF-", "a PDF file", _SAVE),
     (b"{\\rtf", "an RTF document", _SAVE),

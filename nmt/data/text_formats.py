@@ -40,7 +40,11 @@ _SIGNS: Final = (
     (r"(?m)(\\\w+( .*)?\s*\n){3}", "a Toolbox file", "Export \\tx and \\ft as the columns of a table."),
     (r"(?m)# (sent_id|newdoc|text)\b.*\n(.*\n){0,3}1\t", "a CoNLL-U file", _STRIP),
     (r"(?m)(/\*(?s:.*?)\*/\s*)*(\"[^\"\n]+\" = \"[^\"\n]*\";\s*\n?){2}", "a .strings file", _EXPORT),
-    (r"\[?\s*\{\s*(\"[^\"\n]*\"\s*:|\})|\[\s*\[?\s*\"[^\"\n]*\"\s*[,\]]", "JSON", "Write its texts as a table (.tsv)."),
+    (
+        r"(?m)\[?\s*\{\s*(\"[^\"\n]*\"\s*:|\},?$)|\[\s*\[?\s*\"[^\"\n]*\"\s*(,|\],?$)",
+        "JSON",
+        "Write its texts as a table (.tsv).",
+    ),
 )
 
 #: A line that is no text of a sentence: a time code, a tag alone, a marker of a field.

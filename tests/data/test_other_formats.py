@@ -56,6 +56,7 @@ def test_a_format_is_refused_for_training_unless_the_user_insists(name: str, tmp
     )
 )
 def test_lines_of_text_are_no_format(lines: list[str]) -> None:
+    assert all(format_of([line]) is None for line in ("{} files are copied.", '["No"] he said', "{name} is gone"))
     tagged = any(is_markup(line) for line in lines)
     assert tagged or format_of(lines) is None
 
