@@ -171,7 +171,7 @@ def guess_languages(
         by_column = {min(first): pair[0], max(first): pair[1]}
     elif code := language_code(stems[0]):
         fits = [column for column in first if script_of(table.column(column)) == script_of_language(code) != ""]
-        by_column = {fits[0]: code} if len(fits) == 1 else {}
-        by_column = {1: "en", 2: code} if any("tatoeba.org" in row for row in table.rows[:1]) else by_column
+        tatoeba = any("tatoeba.org" in row for row in table.rows[:1])
+        by_column = {1: "en", 2: code} if tatoeba else {column: code for column in fits if len(fits) == 1}
     source, target = (by_column.get(column, name) for column, name in zip(chosen, UNNAMED, strict=True))
     return source, target

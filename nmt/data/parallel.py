@@ -187,12 +187,13 @@ def _by_ids(path: Path, table: TextTable, column: int) -> Iterator[int]:
     """
     last, name = dict[str, int](), ""  # the last row of each document
     for row, text in enumerate(table.rows):
-        cells = text.split("\t")
-        if len(cells) < column and not shows_nothing(text):
-            raise UserError(
-                f"{table.place(row, path)}: no column {column} with the document's id (data.documents={column})."
-            )
-        name = cells[column - 1] if len(cells) >= column else name
+        if not shows_nothing(text):
+            cells = text.split("\t")
+            if len(cells) < column:
+                raise UserError(
+                    f"{table.place(row, path)}: no column {column} with the document's id (data.documents={column})."
+                )
+            name = cells[column - 1]
         if last.get(name, row - 1) < row - 1:
             raise UserError(
                 f"{table.place(row, path)}: document '{name}' returns; its last line was line "

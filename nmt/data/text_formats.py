@@ -35,11 +35,11 @@ _SIGNS: Final = (
     (r"(\[[a-z]+:.*\]\n)*\[\d\d:\d\d[.:]\d\d\]", "LRC lyrics", _TIMES),
     (r"(?s).{0,60}ooTextFile", "a Praat TextGrid", "Export its tiers as a table."),
     (r"@(UTF8|Begin)\s*\n", "a CHAT transcript", _STRIP),
-    (r"(?s)(%.*?\n)*\s*\\(documentclass|documentstyle)\b", "LaTeX", _STRIP),
+    (r"(%.*\n|\s)*\\(documentclass|documentstyle)\b", "LaTeX", _STRIP),
     (r"\{\\rtf", "rich text (RTF)", "Save it as plain text (UTF-8), one sentence per line."),
     (r"(?m)(\\\w+( .*)?\s*\n){3}", "a Toolbox file", "Export \\tx and \\ft as the columns of a table."),
     (r"(?m)# (sent_id|newdoc|text)\b.*\n(.*\n){0,3}1\t", "a CoNLL-U file", _STRIP),
-    (r"(?m)(/\*(?s:.*?)\*/\s*)*(\"[^\"\n]+\" = \"[^\"\n]*\";\s*\n?){2}", "a .strings file", _EXPORT),
+    (r"(/\*([^*]|\*(?!/))*\*/\s*)*(\"[^\"\n]+\" = \"[^\"\n]*\";\s*\n?){2}", "a .strings file", _EXPORT),
     (
         r"(?m)\[?\s*\{\s*(\"[^\"\n]*\"\s*:|\},?$)|\[\s*\[?\s*\"[^\"\n]*\"\s*(,|\],?$)",
         "JSON",

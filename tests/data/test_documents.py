@@ -130,7 +130,7 @@ class TestFiles:
 
     def test_a_column(self, tmp_path: Path) -> None:
         rows = zip(self.SOURCE, self.TARGET, ("x", "x", "", "y", "y", "y"), strict=True)
-        path = str(write_lines(tmp_path / "de-en.tsv", ["\t".join(row) if row[0] else "" for row in rows]))
+        path = str(write_lines(tmp_path / "de-en.tsv", ["\t".join(row) for row in [*rows, ("", "", "")]]))
         train = UserFiles(path, documents=3, valid=path, test_pairs=0).read("train")
         assert (list(train.source), list(train.documents or [])) == self.EXPECTED
         rows = [("source", "target", "document"), *(("ein Satz", "a text", name) for name in "xxyx")]

@@ -104,3 +104,9 @@ def test_another_format_is_named_at_its_beginning() -> None:
     (note,) = watch.add(FORMATS["SRT"].split("\n"))
     assert "film.srt looks like SRT" in note
     assert watch.notes() == []
+
+
+@pytest.mark.parametrize("line", ["% a comment", "/* a comment */", "[ar: Somebody]"])
+def test_many_lines_that_may_begin_a_format_are_read_once(line: str) -> None:
+    """They end at once, and not in all ways to part them."""
+    assert format_of([line] * 900) is None
