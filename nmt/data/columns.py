@@ -11,6 +11,7 @@ from nmt.data.languages import ENDINGS, UNNAMED, language_code, language_codes
 from nmt.data.text_formats import FIRST_LINES
 from nmt.data.text_tables import TextTable, kind, language_of_column, number_of, peek
 from nmt.system.errors import UserError, nearest
+from nmt.text.scripts import script_of, script_of_language
 
 #: Columns by number, from 1, or by name; None leaves the choice to the table.
 Wanted = Sequence[int | str] | None
@@ -47,6 +48,8 @@ def choose_columns(
         chosen = _numbered(path, table, wanted, len(columns))
     else:
         texts = [number for number, each in enumerate(kinds, 1) if each == "text"]
+        if len(texts) < 2:
+            texts = [number for number, each in enumerate(kinds, 1) if each in ("text", "labels")]
         chosen = _chosen(table, columns, texts, languages) or _first_two(path, table, columns, texts)
     notes = [
         f"warning: {path}, column {number}, looks like numbers, not like text ({_examples(columns[number - 1])}). To "
@@ -134,8 +137,9 @@ def guess_languages(
     """Codes from the names of two files (corpus.de.gz, german.txt), or of one and its columns (de-en.tsv, cmn.txt).
 
     Args:
-        files: a source and a target file, or one table, whose first lines are read: a header may name languages, and
-            in a file of Tatoeba's the first column is English.
+        files: a source and a target file, or one table, whose first lines are read: a header may name languages, in a
+            file of Tatoeba's the first column is English, and the script may tell which column is in the language that
+            the file is named after.
         columns: which are source and target; see `choose_columns`.
         languages: that the user names, by which columns are chosen.
         plain: whether the table has no header.
@@ -165,7 +169,9 @@ def guess_languages(
         by_column = header
     elif len(pair) == 2 and pair[0] and pair[1] and pair[0] != pair[1]:
         by_column = {min(first): pair[0], max(first): pair[1]}
-    elif (code := language_code(stems[0])) and any("tatoeba.org" in row for row in table.rows[:1]):
-        by_column = {1: "en", 2: code}
+    elif code := language_code(stems[0]):
+        fits = [column for column in first if script_of(table.column(column)) == script_of_language(code) != ""]
+        tatoeba = any("tatoeba.org" in row for row in table.rows[:1])
+        by_column = {1: "en", 2: code} if tatoeba else {column: code for column in fits if len(fits) == 1}
     source, target = (by_column.get(column, name) for column, name in zip(chosen, UNNAMED, strict=True))
     return source, target

@@ -24,6 +24,8 @@ from nmt.system.limits import Positive
 from nmt.text.canonical import shows_nothing
 from nmt.text.tokenizer import EOS, PAD, Tokenizer
 
+#: How the lines of a data set come in documents: separated by empty lines, or one file a document.
+Documents = Literal["blank", "files"]
 #: How the lines of a text to translate come in documents: separated by empty lines, all in one, or each on its own.
 Followed = Literal["blank", "one", "none"]
 

@@ -24,7 +24,7 @@ from nmt.text.canonical import any_text
 #: Usual names of validation splits on the Hub.
 _VALID = ("validation", "valid", "val", "dev")
 #: Formats of a single file, by the ending of its name.
-_READERS = {".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet"}
+_READERS = {".json": "json", ".jsonl": "json", ".ndjson": "json", ".csv": "csv", ".tsv": "csv", ".parquet": "parquet"}
 #: Seconds to wait for an answer of the Hub.
 _PATIENCE = 10.0
 #: Rows that are read at a time.
@@ -188,16 +188,15 @@ def load_tables(path: str, name: str | None, revision: str | None) -> Mapping[st
     if reader is not None and not place.exists():
         raise missing_file(place)
     if reader is None and place.is_file():
-        raise UserError(
-            f"data.path={path}: a file must end in {', '.join(_READERS)}. Other text and tables are for data.files=."
-        )
+        raise UserError(f"data.path={path}: a file must end in {', '.join(_READERS)}. Text files are for data.files=.")
     try:
         if any((place / mark).is_file() for mark in ("dataset_dict.json", "state.json")):
             tables = datasets.load_from_disk(str(place))
         elif place.is_dir():
             tables = datasets.load_dataset(str(place), name)
         elif reader is not None:
-            tables = datasets.load_dataset(reader, data_files=str(place))
+            more = {"sep": "\t"} if ".tsv" in place.suffixes else {}
+            tables = datasets.load_dataset(reader, data_files=str(place), **more)
         else:
             with _offline_if_unreachable():
                 tables = datasets.load_dataset(path, name, revision=revision)

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.data.text_formats import FIRST_LINES, format_of
+from nmt.data.text_tables import quote_doubts
 from nmt.text.scripts import lengths
 
 Scores = npt.NDArray[np.float64]
@@ -87,6 +88,7 @@ def doubts_about(sides: Sequence[Sequence[str]], names: Sequence[str], start: in
     notes = [
         f"warning: {name} looks like {found.name}. Its lines are taken as they are." for name, found in formats if found
     ]
+    notes += [note for side, name in zip(sides, names, strict=True) for note in quote_doubts(side, name, start)]
     shift = find_shift(*sides)
     if shift is None:
         return notes

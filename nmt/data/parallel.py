@@ -1,20 +1,21 @@
-"""Files of sentence pairs, as their lines: two files or a table; and files of word links."""
+"""Files of sentence pairs, as their lines: two files, a table, two folders; and files of word links."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from nmt.data.columns import Wanted, choose_columns, names_in
 from nmt.data.dataset import Split
-from nmt.data.document_lines import by_blank_lines
+from nmt.data.document_lines import Documents, by_blank_lines
 from nmt.data.languages import UNNAMED
-from nmt.data.lines import check_once
+from nmt.data.lines import check_once, read_parallel_lines
 from nmt.data.misalignment import doubts_about
 from nmt.data.stored import StoredLines, counted, text_lines, without
 from nmt.data.text_formats import FIRST_LINES
 from nmt.data.text_tables import TextTable, is_header, read_table, refuse_format
 from nmt.links import check_range, format_links, is_naacl, parse_file
 from nmt.system.errors import UserError, check_parallel
+from nmt.system.files import PACKED
 from nmt.text.canonical import any_text, shows_nothing
 
 #: Lines of a large file that are checked at a time.
@@ -81,8 +82,8 @@ def read_columns(path: Path, table: TextTable, columns: tuple[int, int]) -> tupl
             width = row.count("\t") + 1
             raise UserError(
                 f"{table.place(number, path)}: {width} column{'s' * (width > 1)} where {need} are needed. A single "
-                "file must have a tab between source and target in every line, or be CSV (.csv); otherwise give two "
-                "files: data.files=[SOURCE_FILE,TARGET_FILE]."
+                "file must have a tab between source and target in every line, or be CSV; otherwise give two files: "
+                "data.files=[SOURCE_FILE,TARGET_FILE]."
             )
     source, target = (table.column(column) for column in columns)
     if not any_text(source, target):
@@ -116,25 +117,35 @@ class ParallelLines(NamedTuple):
 def read_files(
     files: Sequence[Path],
     columns: Wanted = None,
-    documents: Literal["blank"] | None = None,
+    documents: Documents | int | None = None,
     known: Path | None = None,
     languages: tuple[str, str] = UNNAMED,
     plain: bool = False,
+    endings: tuple[str, str] = ("", ""),
 ) -> ParallelLines:
-    """Two files, or one table.
+    """Two files, two folders with one file a document, or one table.
 
     Args:
         files: one or two paths.
         columns: of a table; see `choose_columns`.
-        documents: "blank" if empty lines separate documents; None without documents.
+        documents: "blank", "files", or the column with the id of a row's document; None without documents.
         known: see `nmt.data.stored.text_lines`.
         languages: codes, for the columns of a table.
         plain: take the lines as they are: no headers, CSV and quotes, and a note in place of an error for another
             format.
+        endings: of the files in two folders; see `_read_folders`.
 
     Raises:
         UserError: a file is missing, malformed, of another format or not UTF-8, or the two sides are not parallel.
     """
+    if documents == "files":
+        return _read_folders(files, endings)
+    if isinstance(documents, int) and len(files) != 1:
+        raise UserError(
+            f"data.documents={documents} is a column of a tab-separated file, but there are {len(files)} files. Give "
+            "data.documents=blank for documents that empty lines separate."
+        )
+    table = TextTable([])
     if len(files) == 2:
         names, notes, first = [str(path) for path in files], list[str](), 1
         source, target = read_parallel(files[0], files[1], known)
@@ -151,10 +162,13 @@ def read_files(
         source, target = read_columns(files[0], table, chosen)
         notes, first = [*table.notes, *notes], table.first
         names = [f"{files[0]} (column {column})" for column in chosen]
-    numbers = None
-    if documents is not None:
-        numbers = counted(by_blank_lines(source, target, names=names), len(source), known)
-    return ParallelLines(source, target, numbers, notes, names, first)
+    if documents is None:
+        return ParallelLines(source, target, None, notes, names, first)
+    if documents == "blank":
+        numbers = by_blank_lines(source, target, names=names)
+    else:
+        numbers = _by_ids(files[0], table, documents)
+    return ParallelLines(source, target, counted(numbers, len(source), known), notes, names, first)
 
 
 def _header(files: Sequence[Path], sides: tuple[Sequence[str], Sequence[str]]) -> list[str]:
@@ -163,3 +177,63 @@ def _header(files: Sequence[Path], sides: tuple[Sequence[str], Sequence[str]]) -
         refuse_format(path, side)
     names = [side[0].strip() for side in sides]
     return names if is_header(names, [side[1:FIRST_LINES] for side in sides]) else []
+
+
+def _by_ids(path: Path, table: TextTable, column: int) -> Iterator[int]:
+    """The number of each row's document, from 0, by the ids in a column; a blank row belongs to the one before it.
+
+    Raises:
+        UserError: a row does not have the column, or an id returns after another one.
+    """
+    last, name = dict[str, int](), ""  # the last row of each document
+    for row, text in enumerate(table.rows):
+        if not shows_nothing(text):
+            cells = text.split("\t")
+            if len(cells) < column:
+                raise UserError(
+                    f"{table.place(row, path)}: no column {column} with the document's id (data.documents={column})."
+                )
+            name = cells[column - 1]
+        if last.get(name, row - 1) < row - 1:
+            raise UserError(
+                f"{table.place(row, path)}: document '{name}' returns; its last line was line "
+                f"{last[name] + table.first}. Sort the file so that the lines of a document are neighbours."
+            )
+        last[name] = row
+        yield len(last) - 1
+
+
+def find_folder(path: Path) -> Path:
+    """The folder (UserError if it is missing)."""
+    if not path.is_dir():
+        raise UserError(f"There is no folder {path}. With data.documents=files it holds one file a document.")
+    return path
+
+
+def _read_folders(folders: Sequence[Path], endings: tuple[str, str]) -> ParallelLines:
+    """The lines of two folders with one file a document, in the order of their names.
+
+    Files belong together if they have one name, or with `endings` ("de", "en") one name before these.
+
+    Raises:
+        UserError: a folder or a document is missing on a side, its numbers of lines differ, or there is no text.
+    """
+    if len(folders) != 2:
+        raise UserError("data.documents=files needs two folders, not 1: [SOURCE_FOLDER,TARGET_FOLDER].")
+    files = []
+    for folder, ending in zip(folders, endings, strict=True):
+        tail = f".{ending}" if ending else ""
+        paths = [path for path in find_folder(folder).iterdir() if path.is_file() and not path.name.startswith(".")]
+        named = [(path.stem if path.suffix in PACKED else path.name, path) for path in paths]
+        files.append({name.removesuffix(tail): path for name, path in named if name.endswith(tail)})
+    for name in sorted(files[0].keys() ^ files[1].keys()):
+        at = 0 if name in files[0] else 1
+        raise UserError(
+            f"{files[at][name]} has no translation in {folders[1 - at]}: a document needs a file on both sides."
+        )
+    parts = [read_parallel_lines(files[0][name], files[1][name]) for name in sorted(files[0])]
+    source, target = ([line for part in parts for line in part[at]] for at in (0, 1))
+    if not any_text(source, target):
+        raise UserError(f"{folders[0]} and {folders[1]} are empty: no line has text in both.")
+    numbers = [number for number, part in enumerate(parts) for _ in part[0]]
+    return ParallelLines(source, target, numbers, [], [str(folder) for folder in folders])

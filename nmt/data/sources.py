@@ -10,10 +10,11 @@ from typing import Literal
 
 from nmt.data.columns import Wanted, guess_languages
 from nmt.data.dataset import DataSource, Split, safe_name
+from nmt.data.document_lines import Documents
 from nmt.data.holdout import divide, shared_pairs
 from nmt.data.hub_source import Hub
 from nmt.data.languages import UNNAMED, checked_languages, language_codes
-from nmt.data.parallel import ParallelLines, read_files, with_links
+from nmt.data.parallel import ParallelLines, find_folder, read_files, with_links
 from nmt.data.streams import name_of
 from nmt.system.errors import UserError, nearest
 from nmt.system.files import PACKED
@@ -37,7 +38,7 @@ class TextFiles(DataSource):
         valid: str | None,
         test: str | Sequence[str] | None = None,
         train_links: str | None = None,
-        documents: Literal["blank"] | None = None,
+        documents: Documents | None = None,
     ) -> None:
         self._documents = documents
         self._endings = checked_languages(source, target)
@@ -75,10 +76,13 @@ class TextFiles(DataSource):
         return [note for split in ("train", "valid") for note in self._lines(split).doubts()]
 
     def _lines(self, split: str) -> ParallelLines:
-        return read_files(self._paths(split), documents=self._documents, known=self.known, plain=True)
+        files, endings = self._paths(split), self._endings
+        return read_files(files, documents=self._documents, known=self.known, plain=True, endings=endings)
 
     def _paths(self, split: str) -> tuple[Path, Path]:
         prefix = Path(self._prefixes[split]).expanduser()
+        if self._documents == "files":
+            return find_folder(prefix), prefix
         return find_file(prefix, self._endings[0]), find_file(prefix, self._endings[1])
 
 
@@ -163,7 +167,7 @@ class UserFiles(DataSource):
         columns: tuple[Positive | str, Positive | str] | None = None,
         seed: NotNegative = 1,
         train_links: str | None = None,
-        documents: Literal["blank"] | None = None,
+        documents: Documents | Positive | None = None,
         lines: Literal["auto", "plain"] = "auto",
     ) -> None:
         self._train_links, self._documents, self._plain = train_links, documents, lines == "plain"

@@ -130,6 +130,7 @@ def text_lines(path: Path, known: Path | None = None) -> Sequence[str]:
             size += len(line) + 1
         if not is_regular(path):  # can be read only once
             return stored_lines(lambda: itertools.chain(first, lines), None, known)
+    first.clear()
 
     def again() -> Iterator[str]:
         with open_lines(path) as lines:

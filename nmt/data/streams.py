@@ -33,6 +33,8 @@ PATIENCE = 3.0
 _HELD = 1 << 24
 #: Copies of pipes, for each `keeping_pipes`.
 _kept: list[dict[Path, IO[bytes]]] = []
+#: Memory that an xz file may ask for.
+_XZ_MEMORY = 1 << 28
 #: Bytes that tell what a stream holds; a line that is shorter tells it, too.
 _ENOUGH = 16
 #: The marks of encodings that are decoded; the mark of UTF-8 is left to the reader of lines.
@@ -46,13 +48,19 @@ _BZIP2 = re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)")
 _PACK, _SAVE = "Unpack it first.", "Save its text as plain text (UTF-8)."
 #: What is not text: its first bytes, its name, and the cure.
 _KINDS = (
-    (b"PK\x03\x04", "a zip archive, as .docx, .xlsx and .odt are", f"Unpack it. {_SAVE}"),
+    (b"PK\x03\x04", "a zip archive, as .docx, .xlsx and .odt are", "Unpack it, or save its text (UTF-8)."),
     (b"\xd0\xcf\x11\xe0", "an old Word or Excel file", _SAVE),
     (b"%PDF-", "a PDF file", _SAVE),
     (b"{\\rtf", "an RTF document", _SAVE),
     (b"\x28\xb5\x2f\xfd", "packed with zstd", _PACK),
     (b"7z\xbc\xaf", "a 7z archive", _PACK),
     (b"Rar!\x1a", "a rar archive", _PACK),
+    (b"\x04\x22\x4d\x18", "packed with lz4", _PACK),
+    (b"LZIP\x01", "packed with lzip", _PACK),
+    (b"\x1f\x9d", "packed with compress", _PACK),
+    (b"ARROW1\x00", "an Arrow table", "Read its folder with data=hub data.path=FOLDER."),
+    (b"SQLite format 3\x00", "a database", "Save a table of it as tab-separated text."),
+    (b"\xff\xd8\xff", "a picture", "Give a file of plain text."),
     (b"PAR1", "a Parquet table", "Read it with data=hub data.path=FILE."),
     (b"\x89PNG", "a picture", "Give a file of plain text."),
 )
@@ -181,6 +189,8 @@ def unpacked(file: BinaryIO, name: str, *, inside: bool = False) -> BinaryIO:
     for kind, is_kind, opener in openers:
         if is_kind and inside:
             raise UserError(f"{name} is packed twice. {_PACK}")
+        if kind == "xz" and is_kind:
+            _check_memory(head, name)
         if is_kind:
             return unpacked(_reader(_of_packed(opener(file), kind, name)), name, inside=True)
     return file
@@ -205,6 +215,15 @@ def conversion(encoding: str, name: str) -> str:
     """How to convert a file to UTF-8: a command, and what to do where there is none."""
     file = shell_quoted(name) if is_regular(Path(name)) and not name.endswith(PACKED) else "FILE"
     return f"iconv -f {encoding} -t UTF-8 {file} > utf8.txt (on Windows: open it in Notepad, save it as UTF-8)."
+
+
+def _check_memory(head: bytes, name: str) -> None:
+    """UserError if the header of an xz file asks for too much memory."""
+    try:
+        lzma.LZMADecompressor(memlimit=_XZ_MEMORY).decompress(head, 1)
+    except lzma.LZMAError as error:
+        if "emory" in str(error):
+            raise UserError(f"{name} needs more than {_XZ_MEMORY >> 20} MiB to be unpacked. {_PACK}") from error
 
 
 class _Blocks(io.RawIOBase):

@@ -19,6 +19,8 @@ from nmt.system.errors import UserError
 _QUOTED: Final = re.compile(r'(?:(?<=\t)|^)"(?:[^"\t]|"")*""(?:[^"\t]|"")*"(?=\t|$)')
 #: A cell that begins with a quote and ends in another line.
 _OPEN: Final = re.compile(r'(?:(?<=\t)|^)"(?:[^"\t]|"")*$')
+#: A first line that says what is between the columns.
+_SEPARATOR: Final = re.compile(r'"?sep=(.)"?')
 _SENTENCE_END: Final = tuple('.!?…。！？।؟။"»”’)')
 #: Words of headers, beside the names of languages.
 _HEADER_WORDS: Final = frozenset(
@@ -84,8 +86,9 @@ def peek(path: Path, names: Sequence[str] = ()) -> TextTable:
 
 def _table(path: Path, lines: Sequence[str], known: Path | None, names: Sequence[str], whole: bool = True) -> TextTable:
     refuse_format(path, lines)
-    delimiter = _delimiter(lines[:FIRST_LINES], path)
-    if delimiter != "\t":
+    named = _SEPARATOR.fullmatch(lines[0]) if lines else None
+    delimiter, first = (named[1], 2) if named else (_delimiter(lines[:FIRST_LINES], path), 1)
+    if named or delimiter != "\t":
         notes = [f"{path} is read as CSV with {delimiter!r} between columns."]
         rows = _held(lambda: _parsed(path, lines, delimiter, whole), lines, known)
     else:
@@ -94,10 +97,10 @@ def _table(path: Path, lines: Sequence[str], known: Path | None, names: Sequence
     cells = [[cell.strip() for cell in row.split("\t")] for row in rows[:FIRST_LINES]]
     header = cells[0] if cells else []
     if not (names and all(number_of(name, header) for name in names)) and not _is_header(header, cells[1:]):
-        return TextTable(rows, [], 1, notes, parsed)
+        return TextTable(rows, [], first, notes, parsed)
     listed = ", ".join(name or "-" for name in header)
-    notes.append(f"{path}, line 1: a header, not a pair ({listed}). If it is a pair, give data.lines=plain.")
-    return TextTable(without(rows, [0]), header, 2, notes, parsed)
+    notes.append(f"{path}, line {first}: a header, not a pair ({listed}). If it is a pair, give data.lines=plain.")
+    return TextTable(without(rows, [0]), header, first + 1, notes, parsed)
 
 
 def number_of(name: str, header: Sequence[str]) -> int | None:
@@ -119,16 +122,20 @@ def refuse_format(path: Path, lines: Sequence[str]) -> None:
 
 
 def _delimiter(lines: Sequence[str], path: Path) -> str:
-    """What is between the columns: a tab, or in a .csv file what most rows have equally often."""
+    """What is between the columns: a tab, or what most rows of a .csv file, or nearly all of another, have as often."""
+    filled, enough = [line for line in lines if line.strip()], 0.6 if ".csv" in path.suffixes else 0.95
 
     def regularity(delimiter: str) -> tuple[float, int]:
         with contextlib.suppress(csv.Error):
-            widths = [len(row) for row in csv.reader((f"{line}\n" for line in lines), delimiter=delimiter) if row]
-            width = statistics.mode(widths or [1])
-            return (widths.count(width) / len(widths), width) if width > 1 else (0, 1)
+            widths = [len(row) for row in csv.reader((f"{line}\n" for line in filled), delimiter=delimiter) if row]
+            width = statistics.mode(widths)
+            share = widths.count(width) / len(widths)
+            if width > 1 and share >= enough and (enough < 0.9 or len(widths) >= 10):
+                return share, width
         return 0, 1
 
-    return max("\t,;|", key=regularity) if ".csv" in path.suffixes else "\t"
+    tabs = sum("\t" in line for line in filled)
+    return "\t" if 2 * tabs >= len(filled) else max("\t,;|", key=regularity)
 
 
 def _parsed(path: Path, lines: Iterable[str], delimiter: str, whole: bool) -> Iterator[str]:
@@ -146,6 +153,8 @@ def _parsed(path: Path, lines: Iterable[str], delimiter: str, whole: bool) -> It
 
     try:
         for cells in reader:
+            if reader.line_num == 1 and _SEPARATOR.fullmatch(delimiter.join(cells)):
+                continue
             width = width or len(cells)
             if any(cells[width:]):
                 raise wrong(f"{len(cells)} columns where {width} are expected")
@@ -175,6 +184,16 @@ def _without_quotes(
     return rows, [
         f"{about}: {len(quoted):,} lines with quotes in quotes, {len(lines) - len(rows):,} line breaks in cells. The "
         "quotes around cells are removed, and line breaks become spaces (data.lines=plain keeps them)."
+    ]
+
+
+def quote_doubts(lines: Sequence[str], name: str, first: int) -> list[str]:
+    """What to tell the user of lines, from number `first` on, that have the quotes of a spreadsheet."""
+    quoted = [row for row, line in enumerate(lines, first) if '"' in line and _QUOTED.fullmatch(line)]
+    return [
+        f"warning: {name}: {len(quoted):,} lines have the quotes of a spreadsheet around them and double quotes inside "
+        f"(line {row:,} is the first). They are taken as text. Save the table without them, or as CSV."
+        for row in quoted[:1]
     ]
 
 

@@ -69,7 +69,7 @@ def check_documents(recipe: Recipe, splits: Sequence[Split]) -> None:
         if sentences and split.documents is None:
             raise UserError(
                 f"context.sentences={sentences} needs documents, but {split.name} of {recipe.source.name} is text of "
-                "single sentences. Say where documents end: data.documents=blank for empty lines (data=text, "
+                "single sentences. Say where documents end: data.documents=blank for empty lines, or files (data=text, "
                 "data=files); or use data=documents. Or give context.sentences=0."
             )
 

@@ -18,7 +18,7 @@ from nmt.data.document_lines import (
     numbered,
 )
 from nmt.data.holdout import divide
-from nmt.data.sources import UserFiles
+from nmt.data.sources import TextFiles, UserFiles
 from nmt.system.errors import UserError
 from nmt.text.tokenizer import EOS, PAD, Tokenizer
 from nmt.text.tokenizer_trainer import TokenizerTrainer
@@ -115,7 +115,7 @@ def test_documents_are_held_out_whole() -> None:
 
 
 class TestFiles:
-    """Documents in files."""
+    """The layouts of documents in files, read to the same documents."""
 
     SOURCE = ("eins", "zwei", "", "drei", "vier", "fünf")
     TARGET = ("one", "two", "", "three", "four", "five")
@@ -127,6 +127,35 @@ class TestFiles:
             data = UserFiles(files, documents="blank", valid=files, test_pairs=0, valid_pairs=valid_pairs)
             train = data.read("train")
             assert (list(train.source), list(train.documents or [])) == self.EXPECTED
+
+    def test_a_column(self, tmp_path: Path) -> None:
+        rows = zip(self.SOURCE, self.TARGET, ("x", "x", "", "y", "y", "y"), strict=True)
+        path = str(write_lines(tmp_path / "de-en.tsv", ["\t".join(row) for row in [*rows, ("", "", "")]]))
+        train = UserFiles(path, documents=3, valid=path, test_pairs=0).read("train")
+        assert (list(train.source), list(train.documents or [])) == self.EXPECTED
+        rows = [("source", "target", "document"), *(("ein Satz", "a text", name) for name in "xxyx")]
+        bad = str(write_lines(tmp_path / "bad.tsv", map("\t".join, rows)))
+        with pytest.raises(UserError, match=r"bad\.tsv, line 5: document 'x' returns; its last line was line 3"):
+            UserFiles(bad, documents=3, valid=path, test_pairs=0).read("train")
+        with pytest.raises(UserError, match=r"line 1: no column 4 with the document's id \(data\.documents=4\)"):
+            UserFiles(path, documents=4, valid=path, test_pairs=0).read("train")
+
+    def test_one_file_a_document(self, tmp_path: Path) -> None:
+        for name, rows in (("1", slice(0, 2)), ("2", slice(3, 6))):
+            for language, lines in (("de", self.SOURCE), ("en", self.TARGET)):
+                for folder in (tmp_path / "train", tmp_path / language):
+                    folder.mkdir(exist_ok=True)
+                write_lines(tmp_path / "train" / f"{name}.{language}", lines[rows])
+                write_lines(tmp_path / language / name, lines[rows])
+        prefix = str(tmp_path / "train")
+        train = TextFiles("de", "en", prefix, prefix, documents="files").read("train")
+        assert (list(train.source), list(train.documents or [])) == self.EXPECTED
+        folders = [str(tmp_path / "de"), str(tmp_path / "en")]
+        train = UserFiles(folders, "de", "en", valid=folders, test_pairs=0, documents="files").read("train")
+        assert (list(train.source), list(train.documents or [])) == self.EXPECTED
+        (tmp_path / "en" / "2").unlink()
+        with pytest.raises(UserError, match=r"de/2 has no translation in .*/en"):
+            UserFiles(folders, "de", "en", valid=folders, test_pairs=0, documents="files").read("train")
 
     def test_without_documents_nothing_is_a_document(self, tmp_path: Path) -> None:
         files = [str(write_lines(tmp_path / "a.de", self.SOURCE)), str(write_lines(tmp_path / "a.en", self.TARGET))]

@@ -76,22 +76,24 @@ def test_what_is_missing_is_held_out(tmp_path: Path) -> None:
     assert Hub(saved(tmp_path / "b", train={"translation": rows}), test_pairs=0).tests() == []
 
 
-@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "tsv", "parquet"])
 def test_one_file_is_a_data_set_of_one_split(ending: str, tmp_path: Path) -> None:
     path = tmp_path / f"train.{ending}"
     table = datasets.Dataset.from_list(translations(300))
     if ending == "jsonl":
         table.to_json(str(path))
-    else:
+    elif ending == "parquet":
         table.to_parquet(str(path))
+    else:
+        table.to_csv(str(path), index=False, sep="\t" if ending == "tsv" else ",")
     data = Hub(str(path))
     data.check()
     assert [len(data.read(name).source) for name in data.splits()] == [260, 20, 20]
     with pytest.raises(UserError, match=rf"There is no file .*Did you mean 'train\.{ending}'"):
         Hub(str(tmp_path / f"trian.{ending}")).check()
-    (tmp_path / "train.tsv").write_text("x\n")
+    (tmp_path / "train.txt").write_text("x\n")
     with pytest.raises(UserError, match=r"a file must end in \.json, .*data\.files="):
-        Hub(str(tmp_path / "train.tsv")).check()
+        Hub(str(tmp_path / "train.txt")).check()
 
 
 @pytest.mark.parametrize("known", [False, True])

@@ -85,6 +85,15 @@ def test_a_file_of_tatoeba_has_english_first(tmp_path: Path) -> None:
     assert guess_languages([packed]) == ("en", "deu")
 
 
+def test_elsewhere_the_script_tells_the_column(tmp_path: Path) -> None:
+    assert guess_languages([write(tmp_path / "chinese.txt", ENGLISH, CHINESE)]) == ("source", "zh")
+    assert guess_languages([write(tmp_path / "cmn.tsv", CHINESE, ENGLISH)]) == ("cmn", "target")
+    assert guess_languages([write(tmp_path / "deu.txt", ENGLISH, GERMAN)]) == UNNAMED
+    assert guess_languages([write(tmp_path / "jpn.txt", ENGLISH, CHINESE)]) == UNNAMED
+    (tmp_path / "tha.txt").write_bytes(b"\xff\n")
+    assert guess_languages([tmp_path / "tha.txt"]) == UNNAMED
+
+
 def test_doubts_name_the_script_and_the_override() -> None:
     assert doubts(("en", "zh"), (ENGLISH, CHINESE)) == []
     assert doubts(UNNAMED, (CHINESE, ENGLISH)) == [], "nothing depends on the language of the source"

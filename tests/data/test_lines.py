@@ -1,9 +1,12 @@
 """Lines are what stands between line feeds, whatever else a file holds, and what cannot be read is named."""
 
+import bz2
 import gzip
 import io
+import lzma
 import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -71,9 +74,10 @@ def test_valid_lines_are_left_alone_and_one_warning_is_enough() -> None:
     assert len(warnings) == 1
 
 
-def test_a_line_that_is_no_sentence_is_refused_before_it_fills_the_memory(tmp_path: Path) -> None:
-    bomb = tmp_path / "bomb.gz"
-    with gzip.open(bomb, "wb", compresslevel=1) as file:
+@pytest.mark.parametrize("opener", [gzip.open, lzma.open, bz2.open])
+def test_a_line_that_is_no_sentence_is_refused_before_it_fills_the_memory(opener: Any, tmp_path: Path) -> None:
+    bomb = tmp_path / "bomb"
+    with opener(bomb, "wb") as file:
         file.write(b"a line\n")
         for _ in range(64):
             file.write(bytes(1 << 20))

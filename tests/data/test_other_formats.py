@@ -21,6 +21,15 @@ FORMATS = {
     "SRT": "1\n00:00:02,000 --> 00:00:03,000\nHallo\n\n2\n",
     "WebVTT": "WEBVTT\n\n00:02.000 --> 00:03.000\nHallo\n",
     "Toolbox": "\\_sh v3.0  400  Text\n\\tx foo\n\\ft bar\n\n\\tx foo\n",
+    "Qt": '<?xml version="1.0"?>\n<!DOCTYPE TS>\n<TS version="2.1" language="de_DE">\n</TS>\n',
+    "SubStation": "[Script Info]\nTitle: film\n",
+    "LRC": "[ar: Somebody]\n[ti: A song]\n[00:12.00] Hallo\n",
+    "TextGrid": 'File type = "ooTextFile"\nObject class = "TextGrid"\n',
+    "CHAT": "@UTF8\n@Begin\n*CHI:\tHallo .\n",
+    "LaTeX": "% a comment\n\\documentclass{article}\n",
+    "RTF": "{\\rtf1\\ansi Hallo}\n",
+    "CoNLL-U": "# sent_id = 1\n# text = Hallo\n1\tHallo\thallo\tINTJ\n",
+    "strings": '/* A menu */\n"File" = "Datei";\n"Edit" = "Bearbeiten";\n',
     "SGML": '<srcset setid="x" srclang="any">\n<seg id="1">a</seg>\n',
     "JSON": '[\n  {"de": "a", "en": "b"}\n]\n',
     "JSON lines": '{"translation": {"de": "a", "en": "b"}}\n',
@@ -47,6 +56,7 @@ def test_a_format_is_refused_for_training_unless_the_user_insists(name: str, tmp
     )
 )
 def test_lines_of_text_are_no_format(lines: list[str]) -> None:
+    assert all(format_of([line]) is None for line in ("{} files are copied.", '["No"] he said', "{name} is gone"))
     tagged = any(is_markup(line) for line in lines)
     assert tagged or format_of(lines) is None
 
@@ -92,5 +102,11 @@ def test_runs_without_these_facts_are_not_judged_by_them(facts: dict[str, object
 def test_another_format_is_named_at_its_beginning() -> None:
     watch = LineWatch("film.srt", FACTS)
     (note,) = watch.add(FORMATS["SRT"].split("\n"))
-    assert "film.srt looks like subtitles" in note
+    assert "film.srt looks like SRT" in note
     assert watch.notes() == []
+
+
+@pytest.mark.parametrize("line", ["% a comment", "/* a comment */", "[ar: Somebody]"])
+def test_many_lines_that_may_begin_a_format_are_read_once(line: str) -> None:
+    """They end at once, and not in all ways to part them."""
+    assert format_of([line] * 900) is None

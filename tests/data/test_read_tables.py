@@ -154,6 +154,39 @@ def test_what_a_spreadsheet_writes_is_read(
     assert ["\t".join(" ".join(cell.split()) for cell in row.split("\t")) for row in read.rows] == expected
 
 
+@pytest.mark.parametrize("delimiter", [",", ";", "|", "\t"])
+@pytest.mark.parametrize("first", ["{}", "sep={}", '"sep={}"'])
+def test_csv_by_another_name_and_a_separator_that_is_named(delimiter: str, first: str, tmp_path: Path) -> None:
+    rows = [("German", "English"), *PAIRS, ('Er "heißt"', 'He said ""no"".')]
+    text = as_csv(rows, delimiter, csv.QUOTE_ALL)
+    path = tmp_path / "t.txt"
+    path.write_text(text if first == "{}" else f"{first.format(delimiter)}\n{text}", encoding="utf-8")
+    data = UserFiles(str(path))
+    assert texts(data) == tuple(set(side) for side in zip(*rows[1:], strict=True))
+    line = 1 if first == "{}" else 2
+    assert any(f"t.txt, line {line}: a header, not a pair (German, English)" in note for note in data.notes())
+
+
+def test_commas_of_sentences_are_no_csv(tmp_path: Path) -> None:
+    rows = [(f"Ja, {source}", f"Yes, {target}") for source, target in PAIRS]
+    assert texts(UserFiles(table(tmp_path / "t.txt", rows)))[0] == {source for source, _ in rows}
+    (tmp_path / "de.txt").write_text(
+        "".join(f"{row[0]}{', ja' * (n % 9 == 0)}\n" for n, row in enumerate(rows)), "utf-8"
+    )
+    with pytest.raises(UserError, match="1 column where 2 are needed"):
+        UserFiles(str(tmp_path / "de.txt")).check()
+
+
+def test_quotes_of_a_spreadsheet_in_two_files_are_said(tmp_path: Path) -> None:
+    files = [str(tmp_path / name) for name in ("a.de", "a.en")]
+    quoted = [*GERMAN[:50], '"Er sagte ""nein""."', *GERMAN[50:], '"Sie ""auch""."']
+    for path, side in zip(files, (quoted, [*ENGLISH, "x", "y"]), strict=True):
+        Path(path).write_text("\n".join([*side, ""]), encoding="utf-8")
+    (note,) = (note for note in UserFiles(files).notes() if "the quotes of a" in note)
+    assert note.startswith(f"warning: {files[0]}: 2 lines have the quotes of a spreadsheet")
+    assert "(line 51 is the first). They are taken as text." in note
+
+
 def test_quotes_of_the_text_stay(tmp_path: Path) -> None:
     rows = [(f'"{source}" sagte er', f'"{target}"') for source, target in PAIRS]
     assert f'"{ENGLISH[0]}"' in texts(UserFiles(table(tmp_path / "t.tsv", rows)))[1]
@@ -171,7 +204,10 @@ def test_csv_that_is_not_well_formed_names_the_line(tmp_path: Path) -> None:
         UserFiles(str(path)).check()
 
 
-def test_the_header_of_two_files(tmp_path: Path) -> None:
+def test_the_header_of_two_files_and_of_documents(tmp_path: Path) -> None:
     for name, header, side in (("a.txt", "German", GERMAN), ("b.txt", "English", ENGLISH)):
         (tmp_path / name).write_text("\n".join([header, *side, ""]), encoding="utf-8")
     assert texts(UserFiles([str(tmp_path / "a.txt"), str(tmp_path / "b.txt")])) == WHOLE
+    rows = [("Doc", "German", "English"), *((number // 10, *pair) for number, pair in ROWS)]
+    data = UserFiles(table(tmp_path / "d.tsv", rows), documents=1)
+    assert (texts(data), data.read("train").documents is not None) == (WHOLE, True)

@@ -198,10 +198,15 @@ def archive(kind: str) -> bytes:
         (b"\x28\xb5\x2f\xfd\x04\x58eins", "is packed with zstd"),
         (b"7z\xbc\xaf\x27\x1c\x00\x04", "is a 7z archive"),
         (b"\x89PNG\r\n\x1a\n\x00\x00", "is a picture"),
+        (b"\x04\x22\x4d\x18eins", "is packed with lz4"),
+        (b"LZIP\x01eins", "is packed with lzip"),
+        (b"\x1f\x9deins", "is packed with compress"),
+        (b"SQLite format 3\x00", "is a database"),
         (b"PAR1\x15\x04\x15", "is a Parquet table"),
         ("zwei eins\n".encode("utf-16-le"), r"is UTF-16LE without a byte-order mark\. Convert it: iconv -f UTF-16LE"),
         ("zwei eins\n".encode("utf-16-be"), "is UTF-16BE without a byte-order mark"),
         (b"\xff\xfe\x00", "is broken UTF-16"),
+        (lzma.compress(b"a\n", filters=[{"id": lzma.FILTER_LZMA2, "dict_size": 1 << 29}]), "more than 256 MiB"),
         *(
             (damaged, f"is a broken {kind} file")
             for kind in ("gzip", "xz", "bzip2")

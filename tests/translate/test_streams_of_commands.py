@@ -49,7 +49,7 @@ def test_a_pipe_trains_on_the_text_of_the_file_and_cannot_be_resumed(
         assert call("train", *TINY, f"data.files=[{source},{target}]", "name=two") == 0
     numbered = b"".join(b"%d\t%s" % (row, line) for row, line in enumerate(TEXT.splitlines(keepends=True)))
     standard_input(monkeypatch, numbered)
-    columns = ["data.columns=[2,3]"]
+    columns = ["data.columns=[2,3]", "data.documents=1"]
     assert call("train", *TINY, "data.files=-", "name=minus", *columns) == 0
     (here / "numbered.tsv").write_bytes(numbered)
     assert call("train", *TINY, "data.files=numbered.tsv", "name=numbered", *columns) == 0
