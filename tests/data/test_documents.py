@@ -133,8 +133,8 @@ class TestFiles:
         path = str(write_lines(tmp_path / "de-en.tsv", ["\t".join(row) for row in [*rows, ("", "", "")]]))
         train = UserFiles(path, documents=3, valid=path, test_pairs=0).read("train")
         assert (list(train.source), list(train.documents or [])) == self.EXPECTED
-        rows = [("source", "target", "document"), *(("ein Satz", "a text", name) for name in "xxyx")]
-        bad = str(write_lines(tmp_path / "bad.tsv", map("\t".join, rows)))
+        bad_rows = [("source", "target", "document"), *(("ein Satz", "a text", name) for name in "xxyx")]
+        bad = str(write_lines(tmp_path / "bad.tsv", list(map("\t".join, bad_rows))))
         with pytest.raises(UserError, match=r"bad\.tsv, line 5: document 'x' returns; its last line was line 3"):
             UserFiles(bad, documents=3, valid=path, test_pairs=0).read("train")
         with pytest.raises(UserError, match=r"line 1: no column 4 with the document's id \(data\.documents=4\)"):
