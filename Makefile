@@ -48,8 +48,8 @@ test-triton: .venv/triton.stamp
 test-without-extras: .venv/dev.stamp
 	@rm -rf .venv/rest && mkdir .venv/rest && git archive HEAD | tar -x -C .venv/rest
 	@rm -r $(EXTRAS:%=.venv/rest/nmt/%) $(EXTRAS:%=.venv/rest/tests/%)
-	@cd .venv/rest && PYTHONPATH="$$PWD" ../bin/python -m pytest -q --collect-only > collected.txt || ! tail -n 20 collected.txt
-	@cd .venv/rest && PYTHONPATH="$$PWD" ../bin/python -m pytest -q tests/test_layers.py tests/test_configs.py tests/config \
+	@cd .venv/rest && PYTHONPATH="$$PWD" "$(CURDIR)/.venv/bin/python" -m pytest -q --collect-only > collected.txt || ! tail -n 20 collected.txt
+	@cd .venv/rest && PYTHONPATH="$$PWD" "$(CURDIR)/.venv/bin/python" -m pytest -q tests/test_layers.py tests/test_configs.py tests/config \
 	  tests/test_api.py
 
 lint: .venv/dev.stamp
