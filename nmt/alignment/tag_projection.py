@@ -9,7 +9,7 @@ import re
 import unicodedata
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from nmt.alignment.baselines import diagonal
@@ -43,22 +43,31 @@ class LinkedText(NamedTuple):
     @classmethod
     def of(cls, translation: Translation, head: Head = AUTO, shift: int = 0) -> "LinkedText":
         """A translation with the links of a head; without attention, words are linked in their order."""
-        text, words = translation.text, [
-            places_of_units(translation.source, translation.source_spans, source_units(translation)),
-            places_of_units(translation.text, translation.spans, target_units(translation)),
-        ]
+        text, words = (
+            translation.text,
+            [
+                places_of_units(translation.source, translation.source_spans, source_units(translation)),
+                places_of_units(translation.text, translation.spans, target_units(translation)),
+            ],
+        )
         found = None if translation.weights is None else links(translation, head, shift)
         return cls.of_words(translation.source, text, words[0], words[1], found)
 
     @classmethod
     def of_words(
-        cls, source: str, target: str, source_words: Sequence[Span], target_words: Sequence[Span],
+        cls,
+        source: str,
+        target: str,
+        source_words: Sequence[Span],
+        target_words: Sequence[Span],
         found: Sequence[Link] | None,
     ) -> "LinkedText":
         """A sentence; None for no links, so that words are linked in their order."""
         if found is None:
             found = diagonal(len(source_words), len(target_words))
-        (source_words, of_source), (target_words, of_target) = map(_unbroken, (source, target), (source_words, target_words))
+        (source_words, of_source), (target_words, of_target) = map(
+            _unbroken, (source, target), (source_words, target_words)
+        )
         found = [(of_source[one], of_target[other]) for one, other in found]
         sentences = [((0, len(source)), (0, len(target)))]
         return cls(source, target, source_words, target_words, found, sentences)
@@ -68,6 +77,14 @@ class LinkedText(NamedTuple):
         """A text that is not translated."""
         words = [match.span() for match in re.finditer(r"\S+", text)]
         return cls.of_words(text, text, words, words, [(at, at) for at in range(len(words))])
+
+    def stripped(self) -> "LinkedText":
+        """The same without white space at the ends of the translation."""
+        text = self.target.strip()
+        by = self.target.find(text)
+        words = [(begin - by, end - by) for begin, end in self.target_words]
+        sentences = [(source, (0, len(text))) for source, _ in self.sentences]
+        return self._replace(target=text, target_words=words, sentences=sentences)
 
     @classmethod
     def join(cls, parts: Iterable["LinkedText"]) -> "LinkedText":
@@ -120,6 +137,8 @@ def project(linked: LinkedText, tags: Sequence[Tag]) -> Segment:
         linked: the text of the tags and its translation.
         tags: of the source, in the order in which they open.
     """
+    if not tags:
+        return Segment(linked.target)
     source = [*nested(tags)]
     children: dict[int, list[int]] = defaultdict(list)
     around: list[int] = [-1]
@@ -242,7 +261,7 @@ class _Words:
 
     def _beside(self, tag: Tag) -> int:
         """The place beside the word beside a tag; if that has no links, beside the nearest one that has some."""
-        source, target = self.linked.source, self.linked.target
+        source = self.linked.source
         sentence = min(bisect_left(self.sentence_ends, tag.start), len(self.linked.sentences) - 1)
         if sentence < 0:
             return 0
@@ -257,7 +276,9 @@ class _Words:
         sides = [(after < last, after == right, "right"), (before >= first, before == left - 1, "left")]
         if not of_right:
             sides.reverse()
-        linked = [side for exists, near, side in sides if exists and near] or [side for exists, _, side in sides if exists]
+        linked = [side for exists, near, side in sides if exists and near] or [
+            side for exists, _, side in sides if exists
+        ]
         if not linked:
             return high
         if linked[0] == "right":

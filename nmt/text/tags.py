@@ -25,13 +25,6 @@ class Tag(NamedTuple):
     depth: int = -1
 
 
-class Segment(NamedTuple):
-    """A plain text that is translated as a whole, and its tags, in the order in which they open."""
-
-    text: str
-    tags: Sequence[Tag] = ()
-
-
 def nested(tags: Sequence[Tag]) -> Iterator[Tag]:
     """Yield the tags, each with its depth."""
     around: list[Tag] = []
@@ -46,31 +39,37 @@ def nested(tags: Sequence[Tag]) -> Iterator[Tag]:
             around.append(tag)
 
 
-def write(segment: Segment, escape: Callable[[str], str] = str) -> str:
-    """The text with its tags; `escape` spells text in the format."""
-    parts: list[str] = []
-    around: list[Tag] = []
-    position = 0
+class Segment(NamedTuple):
+    """A plain text that is translated as a whole, and its tags, in the order in which they open."""
 
-    def write_to(end: int) -> None:
-        nonlocal position
-        parts.append(escape(segment.text[position:end]))
-        position = max(position, end)
+    text: str
+    tags: Sequence[Tag] = ()
 
-    def close(depth: int) -> None:
-        while len(around) > depth:
-            tag = around.pop()
-            write_to(tag.end)
-            parts.append(tag.closing)
+    def render(self, escape: Callable[[str], str] = str) -> str:
+        """The text with its tags; `escape` spells text in the format."""
+        parts: list[str] = []
+        around: list[Tag] = []
+        position = 0
 
-    for tag in nested(segment.tags):
-        close(tag.depth)
-        write_to(tag.start)
-        parts.append(tag.opening)
-        if tag.closing:
-            around.append(tag)
-        else:
-            position = max(position, tag.end)
-    close(0)
-    write_to(len(segment.text))
-    return "".join(parts)
+        def write_to(end: int) -> None:
+            nonlocal position
+            parts.append(escape(self.text[position:end]))
+            position = max(position, end)
+
+        def close(depth: int) -> None:
+            while len(around) > depth:
+                tag = around.pop()
+                write_to(tag.end)
+                parts.append(tag.closing)
+
+        for tag in nested(self.tags):
+            close(tag.depth)
+            write_to(tag.start)
+            parts.append(tag.opening)
+            if tag.closing:
+                around.append(tag)
+            else:
+                position = max(position, tag.end)
+        close(0)
+        write_to(len(self.text))
+        return "".join(parts)

@@ -25,13 +25,15 @@ _VOID = frozenset(
     {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
 )
 #: Elements that end a sentence. All others are of their sentence, as unknown ones are in browsers.
-_BLOCKS = frozenset(
-    "address area article aside audio base blockquote body button canvas caption center col colgroup dd details dialog "
-    "dir div dl dt embed fieldset figcaption figure footer form frame frameset h1 h2 h3 h4 h5 h6 head header hgroup hr "
-    "html iframe input label legend li link main map menu meta nav noscript object ol optgroup option p param picture "
-    "pre script search section select source style summary table tbody td template textarea tfoot th thead title tr "
-    "track ul video".split()
-)
+_BLOCKS = frozenset({
+    "address", "area", "article", "aside", "audio", "base", "blockquote", "body", "button", "canvas", "caption",
+    "center", "col", "colgroup", "dd", "details", "dialog", "dir", "div", "dl", "dt", "embed", "fieldset",
+    "figcaption", "figure", "footer", "form", "frame", "frameset", "h1", "h2", "h3", "h4", "h5", "h6", "head",
+    "header", "hgroup", "hr", "html", "iframe", "input", "label", "legend", "li", "link", "main", "map", "menu",
+    "meta", "nav", "noscript", "object", "ol", "optgroup", "option", "p", "param", "picture", "pre", "script",
+    "search", "section", "select", "source", "style", "summary", "table", "tbody", "td", "template", "textarea",
+    "tfoot", "th", "thead", "title", "tr", "track", "ul", "video",
+})  # fmt: skip
 #: HTML's attribute, the class that other translators know, and Mastodon's mentions, hashtags and parts of links.
 _UNTRANSLATED = re.compile(
     r"""\s(?:translate\s*=\s*["']?no\b
@@ -112,7 +114,8 @@ def _segments(run: Sequence[Part]) -> Iterator[str | Segment]:
     partner = _partners(run)
     first = 0
     for at, part in enumerate([*run, Part("", "stays")]):
-        if part.kind in ("stays", "opens", "closes") and at not in partner or _is_break(run, at):
+        alone = part.kind in ("stays", "opens", "closes") and at not in partner
+        if alone or _is_break(run, at):
             yield from _segment(run, partner, first, at)
             yield part.written
             first = at + 1
