@@ -1,12 +1,11 @@
 """A text or HTML of a client -> sentences to translate and what stays between them -> text again."""
 
-import html
 import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from nmt.alignment.tag_projection import LinkedText, project
-from nmt.text.html_text import read_html, split_markup
+from nmt.text.html_text import escape, read_html, split_markup
 from nmt.text.sentence_split import FULL_STOPS, split_sentences
 from nmt.text.tags import Segment, Tag
 
@@ -71,9 +70,5 @@ def join_passages(blocks: Sequence[Block], translations: Iterator[LinkedText], m
             parts.append(part)
             after_sentence = passage.translated
         segment = project(LinkedText.join(parts), block.tags)
-        texts.append(block.markup + (segment.render(_escape) if markup else segment.text))
+        texts.append(block.markup + (segment.render(escape) if markup else segment.text))
     return "".join(texts)
-
-
-def _escape(text: str) -> str:
-    return html.escape(text, quote=False)

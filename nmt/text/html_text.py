@@ -44,6 +44,11 @@ _UNTRANSLATED = re.compile(
 _DEEPEST = 50
 
 
+def escape(text: str) -> str:
+    """Text as HTML spells it between tags."""
+    return html.escape(text, quote=False)
+
+
 class Part(NamedTuple):
     """A part of markup: text, an inline tag that opens or closes, a lone inline tag or element, or what stays."""
 

@@ -27,6 +27,7 @@ class Translating:
     scores: bool
     weights: bool
     include: Sequence[str]
+    tags: Literal["none", "html"]
     prefix: Path | None
     alignments: Path | None
     heatmaps: Path | None
@@ -54,6 +55,8 @@ class Translating:
             included(self.include)
         elif [*self.include] != ["alignment"]:
             raise UserError("include= needs format=json.")
+        if self.tags != "none" and (self.format != "text" or self.prefix is not None):
+            raise UserError(f"tags={self.tags} is for text without prefixes. Leave out format= and prefix=.")
         if self.resumes not in get_args(Resume):
             raise UserError(f"resume={self.resume}: must be true, auto or false.")
         if self.resumes != "false" and not self.files:
@@ -97,4 +100,4 @@ class Translating:
     @property
     def keeps_weights(self) -> bool:
         """Whether translations have weights."""
-        return self.draws_weights or self.format != "text"
+        return self.draws_weights or self.format != "text" or self.tags != "none"

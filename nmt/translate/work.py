@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import count, islice, repeat
 from pathlib import Path
 
+from nmt.alignment.tagged_lines import plain_text, translate_tagged
 from nmt.build.approximations import for_text
 from nmt.build.heatmaps import pictured_head, view_of
 from nmt.build.paths import check_paths, check_standard_output, writer, writing
@@ -76,6 +77,10 @@ def _check_attention(request: Translating, translator: Translator) -> None:
             "alignments=, heatmaps= and show=links need attention, but this run has none (decoder=none). Leave them "
             "out, or use a run with attention."
         )
+    if request.tags != "none" and translator.search.nbest > 1:
+        raise UserError(f"tags={request.tags} is for one translation a line. Leave search.nbest= out.")
+    if request.tags != "none" and not translator.attends:
+        print_message("note: this run has no attention (decoder=none), so tags stand where they stood in their line.")
     if request.weights and not translator.attends:
         raise UserError("weights=true needs attention, but this run has none (decoder=none). Leave it out.")
 
@@ -168,7 +173,12 @@ class _Work:
         """The next lines, translated; one at a time if the tree of each search is wanted."""
         first = self.done + 1
         if not self.request.keeps_beam:
-            ranked = self.translator.translate_chunk(requests, first, watch=watch, report=self._warn)
+            translate = functools.partial(
+                self.translator.translate_chunk, first_line=first, watch=watch, report=self._warn
+            )
+            tagged = self.request.tags == "html"
+            head, shift = self.request.head, self.request.shift
+            ranked = translate_tagged(requests, translate, head, shift) if tagged else translate(requests)
             yield from map(Line, count(first), ranked, (request.prefix for request in requests))
             return
         from nmt.inspection.details import searched
@@ -180,8 +190,9 @@ class _Work:
     def _take(self, lines: Sequence[str]) -> list[Request]:
         """The next lines with their prefixes and contexts."""
         given = self.prefixes.take(len(lines))
-        self._warn_all(self.watch.add(lines))
-        return list(map(Request, lines, given or repeat(""), self.follower.take(lines)))
+        texts = [plain_text(line) for line in lines] if self.request.tags == "html" else lines
+        self._warn_all(self.watch.add(texts))
+        return list(map(Request, lines, given or repeat(""), self.follower.take(texts)))
 
     def _chunks(self) -> Iterator[list[str]]:
         """Lists of lines that are not done: full lists from a file, the lines that have arrived from a pipe."""
@@ -220,6 +231,7 @@ def _head(request: Translating, translator: Translator) -> str:
     if reason == "set" or len(translator.heads.names) < 2:
         return head if reason == "set" else AUTO
     links = request.alignments is not None or request.format != "text" or request.show is not None
+    links = links or request.tags != "none"
     if head != MEAN and (links or (request.draws_weights and not of_pictures)):
         print_message(
             f"head=auto: links and heatmaps use head={head}, the {translator.heads.describe(head)}. To see which head "
