@@ -43,15 +43,12 @@ class LinkedText(NamedTuple):
     @classmethod
     def of(cls, translation: Translation, head: Head = AUTO, shift: int = 0) -> "LinkedText":
         """A translation with the links of a head; without attention, words are linked in their order."""
-        text, words = (
-            translation.text,
-            [
-                places_of_units(translation.source, translation.source_spans, source_units(translation)),
-                places_of_units(translation.text, translation.spans, target_units(translation)),
-            ],
+        words = (
+            places_of_units(translation.source, translation.source_spans, source_units(translation)),
+            places_of_units(translation.text, translation.spans, target_units(translation)),
         )
-        found = None if translation.weights is None else links(translation, head, shift)
-        return cls.of_words(translation.source, text, words[0], words[1], found)
+        word_links = None if translation.weights is None else links(translation, head, shift)
+        return cls.of_words(translation.source, translation.text, *words, word_links)
 
     @classmethod
     def of_words(
@@ -60,17 +57,17 @@ class LinkedText(NamedTuple):
         target: str,
         source_words: Sequence[Span],
         target_words: Sequence[Span],
-        found: Sequence[Link] | None,
+        word_links: Sequence[Link] | None,
     ) -> "LinkedText":
         """A sentence; None for no links, so that words are linked in their order."""
-        if found is None:
-            found = diagonal(len(source_words), len(target_words))
+        if word_links is None:
+            word_links = diagonal(len(source_words), len(target_words))
         (source_words, of_source), (target_words, of_target) = map(
             _unbroken, (source, target), (source_words, target_words)
         )
-        found = [(of_source[one], of_target[other]) for one, other in found]
+        word_links = [(of_source[one], of_target[other]) for one, other in word_links]
         sentences = [((0, len(source)), (0, len(target)))]
-        return cls(source, target, source_words, target_words, found, sentences)
+        return cls(source, target, source_words, target_words, word_links, sentences)
 
     @classmethod
     def same(cls, text: str) -> "LinkedText":
@@ -167,11 +164,11 @@ class _Words:
 
     def __init__(self, linked: LinkedText, tags: Sequence[Tag]) -> None:
         self.linked = linked
-        self.source, self.target, found = _cut(linked, tags)
+        self.source, self.target, word_links = _cut(linked, tags)
         self.source_cores = [_core(linked.source, word) for word in self.source]
         self.target_cores = [_core(linked.target, word) for word in self.target]
         self.targets: list[list[int]] = [[] for _ in self.source]
-        for one, other in sorted(set(found)):
+        for one, other in sorted(set(word_links)):
             self.targets[one].append(other)
         self.source_starts = [begin for begin, _ in self.source]
         self.core_ends = [end for _, end in self.source_cores]
@@ -192,8 +189,7 @@ class _Words:
         owner: dict[int, int] = {}
         inside = {number: self._inside(tag) for number, tag in tags}
         for number, targets in inside.items():
-            shown = [at for at in targets if self._shows_letters(at)] or targets
-            for at in shown:
+            for at in [at for at in targets if self._shows_letters(at)] or targets:
                 if low <= self.target_cores[at][0] and self.target_cores[at][1] <= high:
                     owner.setdefault(at, number)
         runs: dict[int, list[int]] = {}
@@ -233,16 +229,14 @@ class _Words:
         if not tag.closing or tag.start == tag.end:
             return []
         first, last = bisect_right(self.core_ends, tag.start), bisect_left(self.core_starts, tag.end)
-        found = {target for word in range(first, last) for target in self.targets[word]}
+        words = {target for word in range(first, last) for target in self.targets[word]}
         if first < last:
             low, high = bisect_left(self.sentence_ends, tag.start), bisect_right(self.sentence_ends, tag.end)
-            for (begin, end), (low_target, high_target) in self.linked.sentences[low : high + 1]:
-                of_sentence = range(bisect_left(self.core_starts, begin), bisect_left(self.core_starts, end))
+            for source, target in self.linked.sentences[low : high + 1]:
+                of_sentence = range(*(bisect_left(self.core_starts, edge) for edge in source))
                 if of_sentence and first <= of_sentence[0] and of_sentence[-1] < last:
-                    found.update(
-                        range(bisect_left(self.target_starts, low_target), bisect_left(self.target_starts, high_target))
-                    )
-        return sorted(found)
+                    words.update(range(*(bisect_left(self.target_starts, edge) for edge in target)))
+        return sorted(words)
 
     def _shows_letters(self, word: int) -> bool:
         return _is_letter(self.linked.target[self.target_cores[word][0]])
@@ -267,30 +261,25 @@ class _Words:
             return 0
         (begin, end), (low, high) = self.linked.sentences[sentence]
         left = bisect_left(self.source_starts, tag.start)  # words that begin before the tag
-        right = bisect_left(self.source_starts, max(tag.end, tag.start))
+        right = bisect_left(self.source_starts, tag.end)
         first, last = bisect_left(self.source_starts, begin), bisect_left(self.source_starts, end)
         if left <= first or right >= last:
             return low if left <= first and (right < last or tag.start == begin) else high
         before, after = self.before[left], self.after[right]
         of_right = source[tag.start - 1].isspace() and not source[tag.end : tag.end + 1].isspace()
-        sides = [(after < last, after == right, "right"), (before >= first, before == left - 1, "left")]
-        if not of_right:
-            sides.reverse()
-        linked = [side for exists, near, side in sides if exists and near] or [
-            side for exists, _, side in sides if exists
-        ]
-        if not linked:
-            return high
-        if linked[0] == "right":
-            return self.target[self.targets[after][0]][0]
-        places = self.target_cores if tag.start <= self.source_cores[before][1] else self.target
-        return places[self.targets[before][-1]][1]
+        places: list[tuple[bool, bool, int]] = []
+        if before >= first:
+            words = self.target_cores if tag.start <= self.source_cores[before][1] else self.target
+            places.append((before < left - 1, of_right, words[self.targets[before][-1]][1]))
+        if after < last:
+            places.append((after > right, not of_right, self.target[self.targets[after][0]][0]))
+        return min(places)[-1] if places else high
 
 
 def _core(text: str, word: Span) -> Span:
     """A word without the signs at its ends; the whole of a word of signs."""
-    shown = [at for at in range(*word) if _is_letter(text[at])]
-    return (shown[0], shown[-1] + 1) if shown else word
+    letters = [at for at in range(*word) if _is_letter(text[at])]
+    return (letters[0], letters[-1] + 1) if letters else word
 
 
 def _cut(linked: LinkedText, tags: Sequence[Tag]) -> tuple[list[Span], list[Span], list[Link]]:
@@ -316,13 +305,13 @@ def _cut(linked: LinkedText, tags: Sequence[Tag]) -> tuple[list[Span], list[Span
     (source, of_source), (target, of_target) = (
         _parts(words, at) for words, at in zip((linked.source_words, linked.target_words), cuts, strict=True)
     )
-    found: list[Link] = []
+    word_links: list[Link] = []
     for one, other in linked.links:
         if one in cuts[0] and other in cuts[1] and len(of_source[one]) == len(of_target[other]):
-            found += zip(of_source[one], of_target[other], strict=True)
+            word_links += zip(of_source[one], of_target[other], strict=True)
         else:
-            found += [(of_source[one][0], each) for each in of_target[other]]
-    return source, target, found
+            word_links += [(of_source[one][0], each) for each in of_target[other]]
+    return source, target, word_links
 
 
 def _parts(words: Sequence[Span], cuts: dict[int, list[int]]) -> tuple[list[Span], list[range]]:

@@ -61,6 +61,8 @@ def translate_tagged(
 
 
 def _parts(line: str) -> list[str | Segment]:
+    if "<" not in line and "&" not in line:
+        return [Segment(line)]
     try:
         return [*read_html(line)]
     except ValueError as error:

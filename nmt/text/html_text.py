@@ -153,12 +153,12 @@ def _is_break(run: Sequence[Part], at: int) -> bool:
 
 def _segment(run: Sequence[Part], partner: Mapping[int, int], first: int, last: int) -> Iterator[str | Segment]:
     """The parts [first, last) as a segment. Tags around or beside all of its text stay outside."""
-    shown = [at for at in range(first, last) if run[at].text.strip()]
-    if not any(any(map(str.isalnum, run[at].text)) for at in shown):
+    texts = [at for at in range(first, last) if run[at].text.strip()]
+    if not any(any(map(str.isalnum, run[at].text)) for at in texts):
         yield "".join(part.written for part in run[first:last])
         return
     # Tags before the text that close within it, and tags after the text that open within it, are of the segment.
-    within = range(shown[0], shown[-1] + 1)
+    within = range(texts[0], texts[-1] + 1)
     begin = next((at for at in range(first, within.start) if partner.get(at, last) in within), within.start)
     end = next((at + 1 for at in reversed(range(within.stop, last)) if partner.get(at, last) in within), within.stop)
     yield "".join(part.written for part in run[first:begin])
