@@ -242,16 +242,19 @@ class _Words:
         return _is_letter(self.linked.target[self.target_cores[word][0]])
 
     def _around(self, tag: Tag, run: Sequence[int], inside: Sequence[int]) -> Span:
-        """The characters of a run of words; with the signs at its ends, if the pair has signs at these."""
-        text = self.linked.source[tag.start : tag.end].strip()
-        begins, ends = not _is_letter(text[0]), not _is_letter(text[-1])
+        """The characters of a run of words; with the signs and spaces at its ends that the pair has at its own."""
+        text, target = self.linked.source[tag.start : tag.end], self.linked.target
         first, last = run[0], run[-1]
+        begins, ends = (not _is_letter(text.strip()[at]) for at in (0, -1))
         while ends and last + 1 in inside and not self._shows_letters(last + 1):
             last += 1
         while begins and first - 1 in inside and not self._shows_letters(first - 1):
             first -= 1
-        places = [self.target if signs else self.target_cores for signs in (begins, ends)]
-        return places[0][first][0], places[1][last][1]
+        start = (self.target if begins else self.target_cores)[first][0]
+        stop = (self.target if ends else self.target_cores)[last][1]
+        before = target[max(0, start - len(text) + len(text.lstrip())) : start]
+        after = target[stop : stop + len(text) - len(text.rstrip())]
+        return start - len(before) + len(before.rstrip()), stop + len(after) - len(after.lstrip())
 
     def _beside(self, tag: Tag) -> int:
         """The place beside the word beside a tag; if that has no links, beside the nearest one that has some."""

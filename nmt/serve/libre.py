@@ -44,7 +44,8 @@ def add_libre(app: FastAPI, pool: ModelPool, lines_only: bool = False) -> None:
         except ValueError as error:
             raise ProblemError(400, "q: a character reference is too long.", field="q", cure="Send text.") from error
         sentences = await _translations(request, pool, model, passages)
-        answer: dict[str, Any] = {"translatedText": [join_passages(each, sentences, markup) for each in passages]}
+        joined = await pool.off_loop(lambda: [join_passages(each, sentences, markup) for each in passages])
+        answer: dict[str, Any] = {"translatedText": joined}
         if detected is not None:
             answer["detectedLanguage"] = [detected] * len(texts)
         return JSONResponse({key: values[0] for key, values in answer.items()} if isinstance(body.q, str) else answer)

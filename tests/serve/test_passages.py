@@ -190,3 +190,10 @@ def test_long_markup_takes_linear_time(unit: str) -> None:
     """A quadratic step would take hours."""
     text = unit * 100_000
     assert sum(len(part.written) for part in split_markup(text)) == len(text)
+
+
+@pytest.mark.parametrize("unit", ["<b>x</b> ", "<b>x", "x<br>y", "<b><img></b> x", "x. <b>y.</b> ", "<b><i>x</i> "])
+def test_many_tags_take_linear_time(unit: str) -> None:
+    """A quadratic step would take an hour."""
+    text = unit * 20_000
+    assert len(translated(text, translate=LinkedText.same)) >= len(text)
