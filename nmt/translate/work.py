@@ -176,9 +176,13 @@ class _Work:
             translate = functools.partial(
                 self.translator.translate_chunk, first_line=first, watch=watch, report=self._warn
             )
-            tagged = self.request.tags == "html"
-            head, shift = self.request.head, self.request.shift
-            ranked = translate_tagged(requests, translate, head, shift) if tagged else translate(requests)
+            if self.request.tags == "html":
+                head, _ = choose_head(
+                    self.translator.heads, AUTO if names_all(self.request.head) else self.request.head
+                )
+                ranked = translate_tagged(requests, translate, head, self.request.shift)
+            else:
+                ranked = translate(requests)
             yield from map(Line, count(first), ranked, (request.prefix for request in requests))
             return
         from nmt.inspection.details import searched
