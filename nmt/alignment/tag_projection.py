@@ -86,21 +86,21 @@ class LinkedText(NamedTuple):
     @classmethod
     def join(cls, parts: Iterable["LinkedText"]) -> "LinkedText":
         """The parts, one after the other."""
-        texts: list[list[str]] = [[], []]
-        words: list[list[Span]] = [[], []]
-        sentences: list[list[Span]] = [[], []]
-        all_links: list[Link] = []
+        words: tuple[list[Span], list[Span]] = [], []
+        sentences: tuple[list[Span], list[Span]] = [], []
+        word_links: list[Link] = []
         lengths = [0, 0]
+        parts = [*parts]
         for part in parts:
             counts = len(words[0]), len(words[1])
-            all_links += [(source + counts[0], target + counts[1]) for source, target in part.links]
-            for side in (0, 1):
+            word_links += [(source + counts[0], target + counts[1]) for source, target in part.links]
+            for side, of_part in enumerate((part.source_words, part.target_words)):
                 by = lengths[side]
-                words[side] += [(begin + by, end + by) for begin, end in part[2 + side]]
-                sentences[side] += [(each[side][0] + by, each[side][1] + by) for each in part.sentences]
-                texts[side].append(part[side])
-                lengths[side] += len(part[side])
-        return cls(*map("".join, texts), *words, all_links, list(zip(*sentences, strict=True)))  # type: ignore[arg-type]
+                words[side].extend((begin + by, end + by) for begin, end in of_part)
+                sentences[side].extend((each[side][0] + by, each[side][1] + by) for each in part.sentences)
+            lengths = [lengths[0] + len(part.source), lengths[1] + len(part.target)]
+        texts = "".join(part.source for part in parts), "".join(part.target for part in parts)
+        return cls(*texts, *words, word_links, list(zip(*sentences, strict=True)))
 
 
 def _is_letter(character: str) -> bool:

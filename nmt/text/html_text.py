@@ -171,30 +171,31 @@ def _joined(parts: Sequence[Part]) -> Segment:
     text = ""
     tags: list[Tag] = []
     around: list[int] = []
-    latest: tuple[int, Literal["opening", "closing"]] | None = None
+    latest: int | None = None  # the tag that the text before ends with
     for part in parts:
         match part.kind:
             case "text":
                 plain = part.text
                 blank = not text or text[-1].isspace()
                 if latest is not None and blank and plain[:1].isspace():
-                    at, field = latest
-                    markup = getattr(tags[at], field) + plain[: len(plain) - len(plain.lstrip())]
-                    tags[at] = tags[at]._replace(**{field: markup})
+                    space, tag = plain[: len(plain) - len(plain.lstrip())], tags[latest]
+                    if tag.closing:
+                        tags[latest] = tag._replace(closing=tag.closing + space)
+                    else:
+                        tags[latest] = tag._replace(opening=tag.opening + space)
                     plain = plain.lstrip()
                 elif latest is not None and not blank and plain and not plain[0].isspace() and _is_br(tags[-1], text):
                     tags[-1] = tags[-1]._replace(end=len(text) + 1)
                     plain = f" {plain}"
                 text += plain
             case "closes":
-                at = around.pop()
-                tags[at] = tags[at]._replace(end=len(text), closing=part.written)
-                latest = at, "closing"
+                latest = around.pop()
+                tags[latest] = tags[latest]._replace(end=len(text), closing=part.written)
             case _:
-                latest = len(tags), "opening"
+                latest = len(tags)
                 tags.append(Tag(len(text), len(text), part.written, depth=len(around)))
                 if part.kind == "opens":
-                    around.append(latest[0])
+                    around.append(latest)
     return Segment(text, tags)
 
 
