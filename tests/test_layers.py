@@ -202,7 +202,7 @@ BUDGETS = {
     "": 1107, "align": 396, "alignment": 1020, "attention": 1411, "build": 1644, "check": 111, "compare": 4133,
     "config": 1401, "contrast": 179, "data": 4508, "drawing": 862, "evaluate": 533, "evaluation": 1182,
     "export": 1130, "inspection": 1220, "kernels": 1442, "model": 3187, "runs": 556, "search": 637, "serve": 2537,
-    "system": 1876, "text": 1605, "train": 1760, "training": 2075, "translate": 881, "translation": 1528,
+    "system": 1876, "text": 1606, "train": 1760, "training": 2075, "translate": 881, "translation": 1528,
     "viewer": 451,
 }  # fmt: skip
 
