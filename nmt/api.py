@@ -7,9 +7,10 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from nmt.alignment import word_weights as alignment
+from nmt.alignment.tagged_lines import plain_text, translate_tagged
 from nmt.alignment.word_weights import Head
 from nmt.build.open import TranslatorRequest
 from nmt.build.requests import read
@@ -39,7 +40,7 @@ Terms = str | Path | Mapping[str, str | Sequence[str]]
 _OF_THE_COMMAND = frozenset(
     {
         *("run", "input", "output", "alignments", "heatmaps", "view", "head", "shift"),
-        *("prefix", "format", "scores", "weights", "include", "documents", "show", "resume", "invalid"),
+        *("prefix", "format", "tags", "scores", "weights", "include", "documents", "show", "resume", "invalid"),
         *("glossary", "keep", "terms"),
     }
 )
@@ -85,9 +86,16 @@ class RunTranslator:
         documents: Followed | None = None,
         glossary: Terms | None = None,
         keep: Sequence[Keep] = (),
+        tags: Literal["none", "html"] = "none",
     ) -> list["TranslatedSentence"]:
-        """The best translation of each sentence; see `nbest`."""
-        return [ranked[0] for ranked in self.nbest(sentences, prefixes, contexts, documents, glossary, keep)]
+        """The best translation of each sentence; see `nbest`.
+
+        With tags="html", sentences have HTML tags, which are not translated. `tagged` of a translation is its text with
+        the tags around the words that are linked to theirs.
+        """
+        if tags not in ("none", "html"):
+            raise UserError(f'tags={tags}: must be "none" or "html".')
+        return [ranked[0] for ranked in self._nbest(sentences, prefixes, contexts, documents, glossary, keep, tags)]
 
     def translate_documents(self, documents: Iterable[Iterable[str]]) -> list[list["TranslatedSentence"]]:
         """The best translations of the sentences of each document.
@@ -134,10 +142,25 @@ class RunTranslator:
             UserError: a sentence has a line break, the number of prefixes or contexts is not that of the sentences, the
                 model cannot write a prefix or a term, or the glossary has a mistake.
         """
+        return self._nbest(sentences, prefixes, contexts, documents, glossary, keep)
+
+    def _nbest(
+        self,
+        sentences: Iterable[str],
+        prefixes: Iterable[str],
+        contexts: Iterable[Iterable[str]],
+        documents: Followed | None,
+        glossary: Terms | None,
+        keep: Sequence[Keep],
+        tags: str = "none",
+    ) -> list[list["TranslatedSentence"]]:
         lines, beginnings = python_text.texts(sentences, "sentences"), python_text.texts(prefixes, "prefixes")
+        if beginnings and tags != "none":
+            raise UserError(f"tags={tags} and prefixes cannot be combined. Give one of them.")
+        texts = lines if tags == "none" else [plain_text(line) for line in lines]
         if beginnings and len(beginnings) != len(lines):
             raise UserError(f"There are {len(beginnings)} prefixes for {len(lines)} sentences. Give one for each.")
-        seen = self._contexts(lines, contexts, documents)
+        seen = self._contexts(texts, contexts, documents)
         terms = Path(glossary) if isinstance(glossary, str) else glossary
         opened = open_glossary(terms, keep, self._translator.tokenizer.target, self._languages)
         if opened is not None and not self._translator.attends:
@@ -146,7 +169,8 @@ class RunTranslator:
             Request(*each, glossary=opened)
             for each in zip(lines, beginnings or repeat(""), seen or repeat(()), strict=False)
         ]
-        nbest_lists = self._translator.translate_chunk(requests)
+        translate = self._translator.translate_chunk
+        nbest_lists = translate(requests) if tags == "none" else translate_tagged(requests, translate, self._head)
         for line, ranked in enumerate(nbest_lists, 1):
             _warn(line, ranked)
         return [[TranslatedSentence(*translation) for translation in ranked] for ranked in nbest_lists]

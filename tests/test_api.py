@@ -87,6 +87,18 @@ def test_settings_are_those_of_the_command(trained: Path, unattentive: Path) -> 
         translator.translate("eins zwei")
 
 
+def test_tags_come_back_in_a_field_of_their_own(translator: nmt.RunTranslator) -> None:
+    [translation, plain] = translator.translate(["eins <b>zwei</b> drei", "rot"], tags="html")
+    assert (translation.source, translation.text) == ("eins zwei drei", "one two three")
+    assert translation.tagged == "one <b>two</b> three"
+    assert translation.heatmap().axes
+    assert plain.text == plain.tagged == "red"
+    with pytest.raises(UserError, match="tags=html and prefixes cannot be combined"):
+        translator.translate(["eins"], ["o"], tags="html")
+    with pytest.raises(UserError, match='tags=xml: must be "none" or "html"'):
+        translator.translate(["eins"], tags="xml")  # type: ignore[arg-type]
+
+
 def test_the_page_runs_as_it_is_written(here: Path, trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (here / "checkpoints").mkdir()
     (here / "checkpoints" / "demo").symlink_to(trained)

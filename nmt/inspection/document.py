@@ -6,7 +6,6 @@ from 0, characters are code points, logarithms are natural. A value that is not 
 
 import base64
 import math
-import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from nmt.alignment.units import units
+from nmt.alignment.units import places_of_units, units
 from nmt.alignment.word_weights import links
 from nmt.inspection.search_tree import Node
 from nmt.inspection.steps import Inspected, LayerStages
@@ -148,14 +147,7 @@ def _side(text: str, pieces: Sequence[str], spans: Sequence[Span | None]) -> Jso
     """A text with its words and its subword pieces."""
     of_text = units(text, spans)
     places = [int(row.argmax()) if row.any() else None for row in of_text.members]
-    if of_text.are_words:
-        edges = [match.span() for match in re.finditer(r"\S+", text)]
-    else:
-        members = [[span for span, place in zip(spans, places) if place == at] for at in range(len(of_text.labels))]
-        edges = [
-            (min(span[0] for span in word if span), max(max(span[1], span[0] + 1) for span in word if span))
-            for word in members
-        ]
+    edges = places_of_units(text, spans, of_text)
     begins, ends = ([None if span is None else span[end] for span in spans] for end in (0, 1))
     return {
         "text": text,

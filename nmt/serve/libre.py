@@ -12,9 +12,13 @@ from fastapi import FastAPI, Request
 from pydantic import ValidationError
 from starlette.responses import JSONResponse
 
+from nmt.alignment.tag_projection import LinkedText
 from nmt.data.languages import UNNAMED, canonical, script_name
+from nmt.inspection.details import Detail
+from nmt.inspection.document import Json
+from nmt.links import parse_links
 from nmt.serve.forms import read_fields
-from nmt.serve.passages import Passage, detectable, join_passages, split_passages
+from nmt.serve.passages import Block, Passage, detectable, join_passages, split_passages
 from nmt.serve.pool import ModelPool, Served
 from nmt.serve.problems import ProblemError, of_pydantic
 from nmt.serve.schemas import LibreBody, SearchBody, TranslateBody
@@ -40,7 +44,8 @@ def add_libre(app: FastAPI, pool: ModelPool, lines_only: bool = False) -> None:
         except ValueError as error:
             raise ProblemError(400, "q: a character reference is too long.", field="q", cure="Send text.") from error
         sentences = await _translations(request, pool, model, passages, body)
-        answer: dict[str, Any] = {"translatedText": [join_passages(each, sentences, markup) for each in passages]}
+        joined = await pool.off_loop(lambda: [join_passages(each, sentences, markup) for each in passages])
+        answer: dict[str, Any] = {"translatedText": joined}
         if detected is not None:
             answer["detectedLanguage"] = [detected] * len(texts)
         return JSONResponse({key: values[0] for key, values in answer.items()} if isinstance(body.q, str) else answer)
@@ -57,23 +62,24 @@ def add_libre(app: FastAPI, pool: ModelPool, lines_only: bool = False) -> None:
 
 
 async def _translations(
-    request: Request, pool: ModelPool, model: Served, texts: Sequence[Sequence[Passage]], body: LibreBody
-) -> Iterator[str]:
-    """The translation of each sentence of some texts (ProblemError)."""
+    request: Request, pool: ModelPool, model: Served, texts: Sequence[Sequence[Block]], body: LibreBody
+) -> Iterator[LinkedText]:
+    """The translation of each sentence of some texts, with links if any has tags (ProblemError)."""
     follows: Literal["blank", "none"] = "blank" if model.engine.translator.context_sentences else "none"
     # An empty line ends a document, so that no text is context of another one.
     lines = [
         passage.text if passage.translated else ""
         for text in texts
-        for passage in [*text, Passage("", ends_document=True)]
+        for passage in [*(each for block in text for each in block.passages), Passage("", ends_document=True)]
         if passage.translated or (passage.ends_document and follows == "blank")
     ]
+    include: list[Detail] = ["alignment"] if any(block.tags for text in texts for block in text) else []
     asked = TranslateBody(
         model=model.id,
         text=lines,
         search=SearchBody(nbest=1),
         documents=follows,
-        include=[],
+        include=include,
         glossary=body.glossary,
         keep=body.keep,
     )
@@ -84,7 +90,15 @@ async def _translations(
         detail = re.sub(r"text \d+ has", "a sentence has", problem.detail.replace("text:", "q:", 1))
         raise ProblemError(problem.status, detail, **more) from problem
     documents, _ = await pool.ask(request, model, rows)
-    return (each["hypotheses"][0]["text"].strip() for line, each in zip(lines, documents, strict=True) if line)
+    return (_linked(each) for line, each in zip(lines, documents, strict=True) if line)
+
+
+def _linked(document: Json) -> LinkedText:
+    """The best translation in a document, with the links of its words if it has some."""
+    best = document["hypotheses"][0]
+    words = ([(word["start"], word["end"]) for word in side["words"]] for side in (document["source"], best))
+    alignment = best["alignment"] and [*parse_links(best["alignment"]["links"]).sure]
+    return LinkedText.of_words(document["source"]["text"], best["text"], *words, alignment).stripped()
 
 
 async def _body(request: Request, pool: ModelPool) -> LibreBody:

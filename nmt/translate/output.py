@@ -71,10 +71,11 @@ class Format(NamedTuple):
 
     def _text(self, line: int, rank: int, translation: Translation) -> str:
         del rank
+        text = translation.tagged or translation.text
         scores = f" ||| {translation.score:.4f} ||| {translation.log_prob:.4f}"
         if self.nbest > 1:
-            return f"{line} ||| {translation.text}{scores}"
-        return translation.text + scores * self.scores
+            return f"{line} ||| {text}{scores}"
+        return text + scores * self.scores
 
     def _tsv(self, line: int, rank: int, translation: Translation) -> str:
         del line, rank

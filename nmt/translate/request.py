@@ -30,6 +30,7 @@ class Translating:
     scores: bool
     weights: bool
     include: Sequence[str]
+    tags: Literal["none", "html"]
     prefix: Path | None
     glossary: Path | None
     keep: Keep | Sequence[Keep] | None
@@ -64,6 +65,8 @@ class Translating:
             raise UserError("terms= reports on terms. Give glossary=FILE or keep=placeholders as well.")
         if self.terms is not None and self.resumes != "false":
             raise UserError("terms= reports on the whole text, so it cannot be combined with resume=. Leave one out.")
+        if self.tags != "none" and (self.format != "text" or self.prefix is not None):
+            raise UserError(f"tags={self.tags} is for text without prefixes. Leave out format= and prefix=.")
         if self.resumes not in get_args(Resume):
             raise UserError(f"resume={self.resume}: must be true, auto or false.")
         if self.resumes != "false" and not self.files:
@@ -116,4 +119,4 @@ class Translating:
     @property
     def keeps_weights(self) -> bool:
         """Whether translations have weights."""
-        return self.draws_weights or self.format != "text"
+        return self.draws_weights or self.format != "text" or self.tags != "none"

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import count, islice, repeat
 from pathlib import Path
 
+from nmt.alignment.tagged_lines import plain_text, translate_tagged
 from nmt.build.approximations import for_text
 from nmt.build.heatmaps import pictured_head, view_of
 from nmt.build.paths import check_paths, check_standard_output, writer, writing
@@ -85,6 +86,10 @@ def _check_attention(request: Translating, translator: Translator) -> None:
         print_message(
             "note: decoder=none has no attention, so terms are used wherever they are likeliest, and may be misplaced."
         )
+    if request.tags != "none" and translator.search.nbest > 1:
+        raise UserError(f"tags={request.tags} is for one translation a line. Leave search.nbest= out.")
+    if request.tags != "none" and not translator.attends:
+        print_message("note: this run has no attention (decoder=none), so tags stand where they stood in their line.")
     if request.weights and not translator.attends:
         raise UserError("weights=true needs attention, but this run has none (decoder=none). Leave it out.")
 
@@ -182,7 +187,16 @@ class _Work:
         """The next lines, translated; one at a time if the tree of each search is wanted."""
         first = self.done + 1
         if not self.request.keeps_beam:
-            ranked = self.translator.translate_chunk(requests, first, watch=watch, report=self._warn)
+            translate = functools.partial(
+                self.translator.translate_chunk, first_line=first, watch=watch, report=self._warn
+            )
+            if self.request.tags == "html":
+                head, _ = choose_head(
+                    self.translator.heads, AUTO if names_all(self.request.head) else self.request.head
+                )
+                ranked = translate_tagged(requests, translate, head, self.request.shift)
+            else:
+                ranked = translate(requests)
             yield from map(Line, count(first), ranked, (request.prefix for request in requests))
             return
         from nmt.inspection.details import searched
@@ -194,8 +208,9 @@ class _Work:
     def _take(self, lines: Sequence[str]) -> list[Request]:
         """The next lines with their prefixes and contexts."""
         given = self.prefixes.take(len(lines))
-        self._warn_all(self.watch.add(lines))
-        asked = zip(lines, given or repeat(""), self.follower.take(lines), strict=False)
+        texts = [plain_text(line) for line in lines] if self.request.tags == "html" else lines
+        self._warn_all(self.watch.add(texts))
+        asked = zip(lines, given or repeat(""), self.follower.take(texts), strict=False)
         return [Request(*each, glossary=self.glossary) for each in asked]
 
     def _chunks(self) -> Iterator[list[str]]:
@@ -235,6 +250,7 @@ def _head(request: Translating, translator: Translator) -> str:
     if reason == "set" or len(translator.heads.names) < 2:
         return head if reason == "set" else AUTO
     links = request.alignments is not None or request.format != "text" or request.show is not None
+    links = links or request.tags != "none"
     if head != MEAN and (links or (request.draws_weights and not of_pictures)):
         print_message(
             f"head=auto: links and heatmaps use head={head}, the {translator.heads.describe(head)}. To see which head "

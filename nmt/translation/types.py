@@ -49,6 +49,7 @@ class Translation(NamedTuple):
         best_log_probs: [T] those of the most probable pieces at the same places, known under forced decoding only.
         cut: whether it has as many pieces as search allows, so that it had to end; false under forced decoding.
         pins: the source pieces that a person let single steps look at, by step.
+        tagged: the translation of a text with tags, with its tags; see `nmt.alignment.tagged_lines`.
         notes: warnings on the sentence, such as "is longer than the 50 positions ..."; the best translation has them.
     """
 
@@ -70,6 +71,7 @@ class Translation(NamedTuple):
     cut: bool = False
     pins: Mapping[int, Sequence[int]] = {}
     notes: Sequence[str] = ()
+    tagged: str = ""
 
 
 class Views(NamedTuple):

@@ -1,6 +1,7 @@
 """LibreTranslate's clients: the requests that they send, read in their sources, and whatever else somebody may send."""
 
 import json
+import re
 import urllib.parse
 from pathlib import Path
 from typing import Any
@@ -46,12 +47,37 @@ def test_mastodon_translates_a_post(both: TestClient) -> None:
     }
     assert targets == {"de": ["en"], "en": []}
     mention = '<span class="h-card"><a href="https://m.example/@a" class="u-url mention">@<span>zwei</span></a></span>'
-    post = f'<p>{mention} {TEXTS[0]}<br />{TEXTS[3]} <span translate="no">:drei:</span></p><p>👍</p>'
+    post = f'<p>{mention} {TEXTS[0]}</p><p>{TEXTS[3]}<br /><span translate="no">:drei:</span></p><p>👍</p>'
     body = {"q": [post, TEXTS[1]], "source": "auto", "target": "en", "format": "html", "api_key": None}
     answer = both.post("/translate", json=body).json()
     expected = post.replace(TEXTS[0], translation_of(TEXTS[0])).replace(TEXTS[3], translation_of(TEXTS[3]))
     assert answer["translatedText"] == [expected, translation_of(TEXTS[1])]
     assert [each["language"] for each in answer["detectedLanguage"]] == ["de", "de"]
+
+
+@pytest.mark.parametrize("wrap", ["<p>{} <b>{}</b>{}</p>", '<a href="x">{}</a> <i>{}</i>{}', "{} <img src=x>{}{}<br>"])
+def test_a_sentence_with_inline_tags_is_translated_as_a_whole(both: TestClient, wrap: str) -> None:
+    texts = [text.split() for text in TEXTS if len(text.split()) > 2]
+    given = [wrap.format(first, second, "".join(f" {word}" for word in rest)) for first, second, *rest in texts]
+    answers = translated(both, q=given, format="html")
+    plain = [re.sub("<[^>]*>", "", answer) for answer in answers]
+    assert [" ".join(each.split()) for each in plain] == [translation_of(" ".join(text)) for text in texts]
+    assert [sorted(re.findall("<[^>]*>", answer)) for answer in answers] == [
+        sorted(re.findall("<[^>]*>", text)) for text in given
+    ]
+
+
+def test_tags_are_around_the_words_that_are_linked_to_theirs(both: TestClient) -> None:
+    answer = translated(both, q="<p>eins <b>zwei drei</b> vier</p>", format="html")
+    assert answer == "<p>one <b>two three</b> four</p>"
+
+
+def test_a_model_without_attention_keeps_tags(unattentive: Path) -> None:
+    with served_by(pool_of(unattentive)) as opened:
+        answer = translated(opened, q="eins <b>zwei</b> drei <i>vier</i>", format="html")
+        plain = opened.post("/translate", json={"q": "eins zwei drei vier", **CODES}).json()["translatedText"]
+    assert re.findall("</?[bi]>", answer) == ["<b>", "</b>", "<i>", "</i>"]
+    assert re.sub("<[^>]*>", "", answer) == plain
 
 
 def test_libretranslate_sh_sends_multipart_forms_and_posts_for_languages(both: TestClient) -> None:

@@ -328,3 +328,29 @@ def test_members_with_different_tokenizers_are_refused(trained: Path, text: Path
     assert "different tokenizers" in err
     assert str(here / "other") in err
     assert not (here / "out.txt").exists()
+
+
+def test_tags_stand_around_the_words_linked_to_theirs(trained: Path, unattentive: Path, here: Path) -> None:
+    sentences = ["eins <b>zwei drei</b> vier", "<p>rot</p><p><i>blau</i> und rot</p>", "<br>", "", "drei & vier"]
+    expected = ["one <b>two three</b> four", "<p>red</p><p><i>blue</i> and red</p>", "<br>", ""]
+    assert translate(trained, sentences, here, "tags=html")[:4] == expected
+    untagged = [sentence for sentence, _ in pairs(50, seed=9)]
+    assert translate(trained, untagged, here, "tags=html") == translate(trained, untagged, here, "precision=float32")
+    (line,) = translate(unattentive, ["eins <b>zwei</b> drei"], here, "tags=html")
+    assert re.findall("<[^>]*>", line) == ["<b>", "</b>"]
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["format=jsonl"], "tags=html is for text without prefixes. Leave out format= and prefix=."),
+        (["prefix=in.txt"], "tags=html is for text without prefixes. Leave out format= and prefix=."),
+        (["search.nbest=2"], "tags=html is for one translation a line. Leave search.nbest= out."),
+    ],
+)
+def test_tags_are_for_one_text_a_line(more: list[str], message: str, trained: Path, here: Path, capfd: Capture) -> None:
+    write_lines(here / "in.txt", ["eins"])
+    line = [f"run={trained}", f"input={here / 'in.txt'}", f"output={here / 'out.txt'}", "tags=html"]
+    assert call("translate", *line, *(word.replace("in.txt", str(here / "in.txt")) for word in more)) == 1
+    assert message in capfd.readouterr().err
+    assert not (here / "out.txt").exists()

@@ -1,0 +1,84 @@
+"""Lines with HTML tags -> translations with the tags around the words that are linked to theirs."""
+
+from collections.abc import Callable, Sequence
+
+from nmt.alignment.tag_projection import LinkedText, project
+from nmt.alignment.word_weights import Head
+from nmt.system.errors import UserError
+from nmt.text.html_text import escape, read_html
+from nmt.text.tags import Segment
+from nmt.translation.heads import AUTO
+from nmt.translation.nbest import join
+from nmt.translation.request import Request
+from nmt.translation.translator import empty
+from nmt.translation.types import Translation
+
+Translate = Callable[[list[Request]], list[list[Translation]]]
+
+
+def plain_text(line: str) -> str:
+    """The text of a line with HTML tags, as it is translated (UserError if a character reference is too long)."""
+    parts = _parts(line)
+    return line if _is_plain(parts) else " ".join(part.text.strip() for part in parts if isinstance(part, Segment))
+
+
+def translate_tagged(
+    requests: Sequence[Request], translate: Translate, head: Head = AUTO, shift: int = 0
+) -> list[list[Translation]]:
+    """The best translation of each line, alone in a list. Its `tagged` is the line with its text translated.
+
+    Args:
+        requests: of lines with HTML tags. Texts between block tags are translated one by one.
+        translate: returns the n-best lists of requests without tags.
+        head, shift: of the links; see `nmt.alignment.word_weights`.
+
+    Raises:
+        UserError: a character reference is too long.
+    """
+    lines = [_parts(request.text) for request in requests]
+    asked = [
+        request._replace(text=part.text)
+        for request, parts in zip(requests, lines, strict=True)
+        for part in parts
+        if isinstance(part, Segment)
+    ]
+    ranked = iter(translate(asked))
+    results = []
+    for request, parts in zip(requests, lines, strict=True):
+        best: list[list[Translation]] = []
+        written = ""
+        for part in parts:
+            if isinstance(part, Segment):
+                best.append(next(ranked)[:1])
+                written += _rendered(part, best[-1][0], _is_plain(parts), head, shift)
+            else:
+                written += part
+        plain = plain_text(request.text)
+        (joined,) = join(plain, best) if best else [empty(plain)]
+        notes = [note for each in best for note in each[0].notes]
+        results.append([joined._replace(source=plain, tagged=written, notes=notes)])
+    return results
+
+
+def _parts(line: str) -> list[str | Segment]:
+    if "<" not in line and "&" not in line:
+        return [Segment(line)]
+    try:
+        return [*read_html(line)]
+    except ValueError as error:
+        raise UserError("A character reference (&#...;) in a line is too long. Write the character itself.") from error
+
+
+def _is_plain(parts: Sequence[str | Segment]) -> bool:
+    """Whether a line is nothing but text."""
+    return len(parts) == 1 and isinstance(parts[0], Segment) and not parts[0].tags
+
+
+def _rendered(segment: Segment, translation: Translation, is_plain: bool, head: Head, shift: int) -> str:
+    """A segment in HTML, with the white space at its ends unless it is all of a line."""
+    linked = LinkedText.of(translation, head, shift)
+    text = segment.text
+    if not is_plain:
+        ends = text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
+        linked = LinkedText.join([LinkedText.same(ends[0]), linked, LinkedText.same(ends[1])])
+    return project(linked, segment.tags).render(escape)
