@@ -13,6 +13,7 @@ from nmt.alignment import word_weights as alignment
 from nmt.alignment.word_weights import Head
 from nmt.build.open import TranslatorRequest
 from nmt.build.requests import read
+from nmt.build.word_doubts import need_doubts, open_doubts
 from nmt.config.composition import compose
 from nmt.config.quotes import quote
 from nmt.data import python_text
@@ -29,6 +30,7 @@ from nmt.translation.types import Translation, Views
 if TYPE_CHECKING:
     from nmt.drawing.heatmap import Level, NotebookFigure
     from nmt.inspection.document import Style
+    from nmt.inspection.doubt import DoubtModel
 
 # Settings of `nmt.translate` for the output of translations, which nmt.load does not take.
 _OF_THE_COMMAND = frozenset(
@@ -56,8 +58,9 @@ def load(run: str | Path | Sequence[str | Path], *settings: str) -> "RunTranslat
     config = compose("translate", overrides)
     config.run = [str(run)] if isinstance(run, str | Path) else [str(folder) for folder in run]
     request = read(TranslatorRequest, config, overrides)
-    translator = request.open()
-    return RunTranslator(translator, translator.heads.default)
+    translator, run = request.open(), request.runs[0]
+    doubts = need_doubts(run) if request.doubts else open_doubts(run)
+    return RunTranslator(translator, translator.heads.default, doubts, always=request.doubts)
 
 
 class RunTranslator:
@@ -67,9 +70,11 @@ class RunTranslator:
     is a UserError for a run that sees single sentences.
     """
 
-    def __init__(self, translator: Translator, head: str = AUTO) -> None:
-        """`head` is that of the word links in documents."""
-        self._translator, self._head = translator, head
+    def __init__(
+        self, translator: Translator, head: str = AUTO, doubts: "DoubtModel | None" = None, *, always: bool = False
+    ) -> None:
+        """`head` is that of the word links in documents; translations have doubts by `doubts` if they `always` do."""
+        self._translator, self._head, self._doubts, self._always = translator, head, doubts, always
 
     def translate(
         self,
@@ -127,6 +132,8 @@ class RunTranslator:
         seen = self._contexts(lines, contexts, documents)
         requests = list(map(Request, lines, beginnings or repeat(""), seen or repeat(())))
         nbest_lists = self._translator.translate_chunk(requests)
+        if self._always and self._doubts is not None:
+            nbest_lists = self._doubts.add(self._translator, nbest_lists)
         for line, ranked in enumerate(nbest_lists, 1):
             _warn(line, ranked)
         return [[TranslatedSentence(*translation) for translation in ranked] for ranked in nbest_lists]
@@ -141,7 +148,7 @@ class RunTranslator:
 
         Args:
             sentences: one line of text each; see `nbest`.
-            include: "alignment", "weights", "self_weights", "alternatives", "stages", "beam".
+            include: "alignment", "weights", "self_weights", "alternatives", "stages", "beam", "doubt".
             contexts: see `nbest`.
 
         Raises:
@@ -264,7 +271,7 @@ class RunTranslator:
         from nmt.inspection.document import Style
 
         vocabulary, search = self._translator.tokenizer.target, described_search(self._translator)
-        return Style(vocabulary, self._head, aligned=aligned, search=search)
+        return Style(vocabulary, self._head, aligned=aligned, search=search, doubts=self._doubts)
 
     def look(self, translation: Translation) -> Views:
         """The translation with the weights of each attention: `encoder`, `decoder` and `cross`, each with `heatmap`.

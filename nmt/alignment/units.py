@@ -5,6 +5,7 @@ otherwise (`splitters`); `spelled` finds the pieces of such words by their lette
 """
 
 import difflib
+import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -60,6 +61,17 @@ def source_units(translation: Translation) -> Units:
 def target_units(translation: Translation) -> Units:
     """The target units of a translation."""
     return units(translation.text, translation.spans)
+
+
+def word_edges(text: str, spans: Sequence[Span | None]) -> list[Span]:
+    """The characters of each word of a text, or of each unit of pieces where it puts no spaces between words."""
+    of_text = units(text, spans)
+    if of_text.are_words:
+        return [match.span() for match in re.finditer(r"\S+", text)]
+    members = [
+        [span for span, row in zip(spans, of_text.members) if span and row[at]] for at in range(len(of_text.labels))
+    ]
+    return [(min(span[0] for span in word), max(max(span[1], span[0] + 1) for span in word)) for word in members]
 
 
 def word_number(labels: Sequence[str], word: int | str, field: str) -> int:

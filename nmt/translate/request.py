@@ -23,7 +23,7 @@ class Translating:
     translator: TranslatorRequest
     input: Path | None
     output: Path | None
-    format: Literal["text", "tsv", "jsonl", "json"]
+    format: Literal["text", "tsv", "jsonl", "html", "json"]
     scores: bool
     weights: bool
     include: Sequence[str]
@@ -48,6 +48,8 @@ class Translating:
             raise UserError(f"show={self.show} is for text on standard output. For a file, give alignments=FILE.")
         if self.weights and self.format != "jsonl":
             raise UserError("weights=true needs format=jsonl. With format=json, give include=[alignment,weights].")
+        if self.format == "html" and not self.translator.doubts:
+            raise UserError("format=html shows doubtful words. Give doubts=true as well.")
         if self.format == "json":
             from nmt.inspection.details import included
 
@@ -97,4 +99,4 @@ class Translating:
     @property
     def keeps_weights(self) -> bool:
         """Whether translations have weights."""
-        return self.draws_weights or self.format != "text"
+        return self.draws_weights or self.format not in ("text", "html")
