@@ -86,7 +86,7 @@ class Translation(NamedTuple):
             source only.
         log_probs: [T] natural-log probabilities of the target pieces, known under forced decoding only.
         best_log_probs: [T] those of the most probable pieces at the same places, known under forced decoding only.
-        other_log_probs: [T] those of the most probable other pieces, known under forced decoding only.
+        other_log_probs: [T] those of the most probable other pieces, known where search's pieces are predicted again.
         cut: whether it has as many pieces as search allows, so that it had to end; false under forced decoding.
         pins: the source pieces that a person let single steps look at, by step.
         notes: warnings on the sentence, such as "is longer than the 50 positions ..."; the best translation has them.
