@@ -6,6 +6,7 @@ Probabilities and attention of the model itself judge its words about as well as
 with the fewest edits links it to the same word of the reference.
 """
 
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -154,16 +155,17 @@ def right_words(translation: Translation, reference: str) -> npt.NDArray[np.bool
     """
     words = target_units(translation).labels
     if not unspaced(translation.text):
-        return _kept([_bare(word) for word in words], [_bare(word) for word in canonical(reference).split()])
+        ours, theirs = ([_bare(canonical(word)) for word in side] for side in (words, reference.split()))
+        return _kept(ours, theirs)
     kept = _kept(list("".join(words)), list("".join(reference.split())))
     ends = np.cumsum([len(word) for word in words])[:-1]
     return np.array([part.all() for part in np.split(kept, ends)], dtype=np.bool_)[: len(words)]
 
 
 def _bare(word: str) -> str:
-    """A word without the punctuation around it, or a mark that stands alone."""
-    inside = [at for at, char in enumerate(word) if char.isalnum()]
-    return canonical(word[inside[0] : inside[-1] + 1] if inside else word)
+    """A word without the punctuation around it; punctuation that stands alone."""
+    inside = [at for at, char in enumerate(word) if unicodedata.category(char)[0] in "LMN"]
+    return word[inside[0] : inside[-1] + 1] if inside else word
 
 
 def _kept(ours: Sequence[str], theirs: Sequence[str]) -> npt.NDArray[np.bool_]:

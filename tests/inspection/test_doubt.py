@@ -93,6 +93,8 @@ def test_what_repeats_and_what_nobody_attends_to() -> None:
         ("a b", "", [False, False]),
         ("a b", "A b", [False, True]),
         ("cafe\u0301 x", "caf\u00e9 x", [True, True]),
+        ("का, x", "का x", [True, True]),
+        ("का x", "क x", [False, True]),
         ("我爱你", "我恨你", [True, False, True]),
     ],
 )
