@@ -13,7 +13,7 @@ from nmt.alignment import word_weights as alignment
 from nmt.alignment.word_weights import Head
 from nmt.build.open import TranslatorRequest
 from nmt.build.requests import read
-from nmt.build.word_doubts import need_doubts, open_doubts
+from nmt.build.word_doubts import need_doubts
 from nmt.config.composition import compose
 from nmt.config.quotes import quote
 from nmt.data import python_text
@@ -58,9 +58,9 @@ def load(run: str | Path | Sequence[str | Path], *settings: str) -> "RunTranslat
     config = compose("translate", overrides)
     config.run = [str(run)] if isinstance(run, str | Path) else [str(folder) for folder in run]
     request = read(TranslatorRequest, config, overrides)
-    translator, run = request.open(), request.runs[0]
-    doubts = need_doubts(run) if request.doubts else open_doubts(run)
-    return RunTranslator(translator, translator.heads.default, doubts, always=request.doubts)
+    translator = request.open()
+    doubts = need_doubts(request.runs[0]) if request.doubts else None
+    return RunTranslator(translator, translator.heads.default, doubts)
 
 
 class RunTranslator:
@@ -70,11 +70,9 @@ class RunTranslator:
     is a UserError for a run that sees single sentences.
     """
 
-    def __init__(
-        self, translator: Translator, head: str = AUTO, doubts: "DoubtModel | None" = None, *, always: bool = False
-    ) -> None:
-        """`head` is that of the word links in documents; translations have doubts by `doubts` if they `always` do."""
-        self._translator, self._head, self._doubts, self._always = translator, head, doubts, always
+    def __init__(self, translator: Translator, head: str = AUTO, doubts: "DoubtModel | None" = None) -> None:
+        """`head` is that of the word links in documents, `doubts` the model of the doubts of all translations."""
+        self._translator, self._head, self._doubts = translator, head, doubts
 
     def translate(
         self,
@@ -132,7 +130,7 @@ class RunTranslator:
         seen = self._contexts(lines, contexts, documents)
         requests = list(map(Request, lines, beginnings or repeat(""), seen or repeat(())))
         nbest_lists = self._translator.translate_chunk(requests)
-        if self._always and self._doubts is not None:
+        if self._doubts is not None:
             nbest_lists = self._doubts.add(self._translator, nbest_lists)
         for line, ranked in enumerate(nbest_lists, 1):
             _warn(line, ranked)

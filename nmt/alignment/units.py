@@ -63,7 +63,7 @@ def target_units(translation: Translation) -> Units:
     return units(translation.text, translation.spans)
 
 
-def word_edges(text: str, spans: Sequence[Span | None]) -> list[Span]:
+def unit_spans(text: str, spans: Sequence[Span | None]) -> list[Span]:
     """The characters of each word of a text, or of each unit of pieces where it puts no spaces between words."""
     of_text = units(text, spans)
     if of_text.are_words:

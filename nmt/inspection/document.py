@@ -16,7 +16,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from nmt.alignment.units import units, word_edges
+from nmt.alignment.units import units, unit_spans
 from nmt.alignment.word_weights import links
 from nmt.inspection.doubt import DoubtModel
 from nmt.inspection.search_tree import Node
@@ -156,7 +156,7 @@ def _side(text: str, pieces: Sequence[str], spans: Sequence[Span | None]) -> Jso
         "text": text,
         "direction": direction(text),
         "spaced": of_text.are_words,
-        "words": [{"text": text[begin:end], "start": begin, "end": end} for begin, end in word_edges(text, spans)],
+        "words": [{"text": text[begin:end], "start": begin, "end": end} for begin, end in unit_spans(text, spans)],
         "pieces": [
             {"text": piece, "start": begin, "end": end, "word": place}
             for piece, begin, end, place in zip(pieces, begins, ends, places, strict=True)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nmt.alignment.units import word_edges
+from nmt.alignment.units import unit_spans
 from nmt.alignment.word_weights import Head, links
 from nmt.links import Link, format_links, linked
 from nmt.system.terminal import print_message
@@ -139,7 +139,7 @@ def _marked(translation: Translation, marks: tuple[str, str], escape: Callable[[
     """The parts of a text, escaped, with marks around each doubtful word."""
     text, doubt, last = translation.text, translation.doubt, 0
     if doubt is not None:
-        edges = word_edges(text, translation.spans)
+        edges = unit_spans(text, translation.spans)
         for word in doubt.doubtful:
             begin, end = edges[word]
             yield from (escape(text[last:begin]), marks[0], escape(text[begin:end]), marks[1])

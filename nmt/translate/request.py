@@ -1,5 +1,6 @@
 """The request of `nmt.translate`: its checked settings."""
 
+import functools
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,8 +9,10 @@ from typing import Any, Literal, cast, get_args
 
 from nmt.build.open import TranslatorRequest
 from nmt.build.paths import is_replaceable
+from nmt.build.word_doubts import need_doubts, open_doubts
 from nmt.data.document_lines import Followed
 from nmt.data.lines import Invalid
+from nmt.inspection.doubt import DoubtModel
 from nmt.system.errors import UserError
 from nmt.system.files import STANDARD
 from nmt.translate.partial import Resume
@@ -48,7 +51,7 @@ class Translating:
             raise UserError(f"show={self.show} is for text on standard output. For a file, give alignments=FILE.")
         if self.weights and self.format != "jsonl":
             raise UserError("weights=true needs format=jsonl. With format=json, give include=[alignment,weights].")
-        if self.format == "html" and not self.translator.doubts:
+        if self.doubts is None and self.format == "html":
             raise UserError("format=html shows doubtful words. Give doubts=true as well.")
         if self.format == "json":
             from nmt.inspection.details import included
@@ -60,6 +63,14 @@ class Translating:
             raise UserError(f"resume={self.resume}: must be true, auto or false.")
         if self.resumes != "false" and not self.files:
             raise UserError(f"resume={self.resumes} needs a file to continue. Give output=FILE as well.")
+
+    @functools.cached_property
+    def doubts(self) -> DoubtModel | None:
+        """The model of the doubts that the output has; None for none (UserError if the run has none)."""
+        run = self.translator.runs[0]
+        if self.translator.doubts:
+            return need_doubts(run)
+        return open_doubts(run) if self.format == "json" and "doubt" in self.include else None
 
     @property
     def keeps_beam(self) -> bool:

@@ -13,12 +13,10 @@ from nmt.build.heatmaps import pictured_head, view_of
 from nmt.build.paths import check_paths, check_standard_output, writer, writing
 from nmt.build.requests import note_one_document
 from nmt.build.torchrun import shared
-from nmt.build.word_doubts import need_doubts, open_doubts
 from nmt.data.document_lines import Follower
 from nmt.data.habits import LineWatch
 from nmt.data.lines import LineDecoder, open_lines
 from nmt.data.streams import name_of
-from nmt.inspection.doubt import DoubtModel
 from nmt.system.errors import UserError
 from nmt.system.files import STANDARD, is_regular
 from nmt.system.locks import OUTPUT, locked
@@ -57,13 +55,9 @@ def _translate(request: Translating, opened: Callable[[], Translator]) -> int:
             stack.enter_context(locked(request.files["output"].resolve(), OUTPUT))
         translator = opened()
         _check_attention(request, translator)
-        run = request.translator.runs[0]
-        doubts = need_doubts(run) if request.translator.doubts else None
-        if request.format == "json" and "doubt" in request.include:
-            doubts = doubts or open_doubts(run)
         files = _partial_files(request, translator, stack)
         writers = _writers(request, translator, files, stack)
-        _Work(request, translator, files, stack, doubts).do(writers)
+        _Work(request, translator, files, stack).do(writers)
     return 0
 
 
@@ -128,14 +122,9 @@ class _Work:
     """The translation of an input, chunk by chunk, from where an interrupted command has stopped."""
 
     def __init__(
-        self,
-        request: Translating,
-        translator: Translator,
-        files: PartialFiles | None,
-        stack: contextlib.ExitStack,
-        doubts: DoubtModel | None,
+        self, request: Translating, translator: Translator, files: PartialFiles | None, stack: contextlib.ExitStack
     ) -> None:
-        self.request, self.translator, self.files, self.doubts = request, translator, files, doubts
+        self.request, self.translator, self.files = request, translator, files
         self.done = 0 if files is None else files.lines
         self.fewer = 0  # lines with fewer translations than were asked for
         self.prefixes = _Prefixes(request.prefix, stack)
@@ -181,16 +170,16 @@ class _Work:
         first = self.done + 1
         if not self.request.keeps_beam:
             ranked = self.translator.translate_chunk(requests, first, watch=watch, report=self._warn)
-            if self.doubts is not None:
-                ranked = self.doubts.add(self.translator, ranked)
+            if self.request.doubts is not None:
+                ranked = self.request.doubts.add(self.translator, ranked)
             yield from map(Line, count(first), ranked, (request.prefix for request in requests))
             return
         from nmt.inspection.details import searched
 
         for number, request in enumerate(requests, first):
             translations, beam = searched(self.translator, request, tree=True, line=number)
-            if self.doubts is not None:
-                (translations,) = self.doubts.add(self.translator, [translations])
+            if self.request.doubts is not None:
+                (translations,) = self.request.doubts.add(self.translator, [translations])
             yield Line(number, translations, request.prefix, beam)
 
     def _take(self, lines: Sequence[str]) -> list[Request]:
