@@ -16,7 +16,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from nmt.alignment.units import units, unit_spans
+from nmt.alignment.units import unit_spans, units
 from nmt.alignment.word_weights import links
 from nmt.inspection.doubt import DoubtModel
 from nmt.inspection.search_tree import Node
