@@ -156,8 +156,8 @@ class _Session:
             loop = TrainingLoop(settings, learner, batches, validation, run)
             outcome = loop.run(self.recipe.place.seed, state)
             self.followers.close()
-        measure = functools.partial(measured, run, compute, sources, references, source.languages[1], contexts)
-        return self._finish(run, outcome, len(pairs), measure)
+        compare = functools.partial(measured, run, compute, sources, references, source.languages[1], contexts)
+        return self._finish(run, outcome, len(pairs), compare)
 
     def _saved_state(self) -> dict[str, Any] | None:
         """The trainer's state of earlier sessions, if their validations can be read as well."""
@@ -283,10 +283,10 @@ class _Session:
                 if not run.folder.exists():
                     raise
 
-    def _finish(self, run: Run, outcome: Outcome, pairs: int, measure: Callable[[], list[str]]) -> int:
+    def _finish(self, run: Run, outcome: Outcome, pairs: int, compare: Callable[[], list[str]]) -> int:
         """Print and save how the session ended; return the exit status.
 
-        `measure` translates validation sentences: for doubts, and whether a faster precision loses anything. It is
+        `compare` translates validation sentences: for doubts, and whether a faster precision loses anything. It is
         called where training took long enough for that.
         """
         compute = self.recipe.place.compute
@@ -316,7 +316,7 @@ class _Session:
             )
         if outcome.example is not None:
             self._show(outcome.example)
-        for line in measure() if best is not None and outcome.minutes >= MINUTES else ():
+        for line in compare() if best is not None and outcome.minutes >= MINUTES else ():
             self.say(line)
         if isinstance(self.recipe.source, UserFiles):
             self._judge(run, outcome, pairs)
