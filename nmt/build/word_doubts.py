@@ -31,8 +31,9 @@ def open_doubts(run: OpenRun) -> DoubtModel | None:
         raise damaged(path, "it has other features")
     if facts["step"] != run.best_step:  # trained on since
         return None
-    features = {name: tuple(values) for name, values in facts["features"].items()}
-    return DoubtModel(features, facts["intercept"], facts["sentences"], Evidence(**facts["evidence"]))
+    features = {name: (mean, deviation, weight) for name, (mean, deviation, weight) in facts["features"].items()}
+    evidence = Evidence(*(facts["evidence"][name] for name in Evidence._fields))
+    return DoubtModel(features, facts["intercept"], facts["sentences"], evidence)
 
 
 def need_doubts(run: OpenRun) -> DoubtModel:

@@ -180,7 +180,8 @@ class Scoring:
         started = time.monotonic()
         contexts = contexts_of(split.source, split.documents, translator.context_sentences)
         notes = NoteCounter()
-        translations = Spilled(notes.best(translator.translate(requests_of(split.source, contexts))), IN_MEMORY)
+        best = notes.best(translator.translate(requests_of(split.source, contexts)))
+        translations: Sequence[Translation] = Spilled(best, IN_MEMORY)
         for message in notes.messages(split.name, "line"):
             print_message(message)
         seconds = time.monotonic() - started
