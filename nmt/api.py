@@ -14,6 +14,7 @@ from nmt.alignment.tagged_lines import plain_text, translate_tagged
 from nmt.alignment.word_weights import Head
 from nmt.build.open import TranslatorRequest
 from nmt.build.requests import read
+from nmt.build.word_doubts import need_doubts
 from nmt.config.composition import compose
 from nmt.config.quotes import quote
 from nmt.data import python_text
@@ -33,6 +34,7 @@ from nmt.translation.types import Translation, Views
 if TYPE_CHECKING:
     from nmt.drawing.heatmap import Level, NotebookFigure
     from nmt.inspection.document import Style
+    from nmt.inspection.doubt import DoubtModel
 
 #: A file of terms, or source term -> target term or its forms.
 Terms = str | Path | Mapping[str, str | Sequence[str]]
@@ -64,7 +66,8 @@ def load(run: str | Path | Sequence[str | Path], *settings: str) -> "RunTranslat
     config.run = [str(run)] if isinstance(run, str | Path) else [str(folder) for folder in run]
     request = read(TranslatorRequest, config, overrides)
     translator = request.open()
-    return RunTranslator(translator, translator.heads.default, request.runs[0].languages)
+    doubts = need_doubts(request.runs[0]) if request.doubts else None
+    return RunTranslator(translator, translator.heads.default, request.runs[0].languages, doubts)
 
 
 class RunTranslator:
@@ -74,9 +77,18 @@ class RunTranslator:
     is a UserError for a run that sees single sentences.
     """
 
-    def __init__(self, translator: Translator, head: str = AUTO, languages: tuple[str, str] = UNNAMED) -> None:
-        """`head` is that of the word links in documents, `languages` are codes of source and target."""
-        self._translator, self._head, self._languages = translator, head, languages
+    def __init__(
+        self,
+        translator: Translator,
+        head: str = AUTO,
+        languages: tuple[str, str] = UNNAMED,
+        doubts: "DoubtModel | None" = None,
+    ) -> None:
+        """`head` is that of the word links in documents, `languages` are codes of source and target.
+
+        `doubts` is the model of the doubts of all translations but those with tags.
+        """
+        self._translator, self._head, self._languages, self._doubts = translator, head, languages, doubts
 
     def translate(
         self,
@@ -171,6 +183,8 @@ class RunTranslator:
         ]
         translate = self._translator.translate_chunk
         nbest_lists = translate(requests) if tags == "none" else translate_tagged(requests, translate, self._head)
+        if self._doubts is not None and tags == "none":
+            nbest_lists = self._doubts.add(self._translator, nbest_lists)
         for line, ranked in enumerate(nbest_lists, 1):
             _warn(line, ranked)
         return [[TranslatedSentence(*translation) for translation in ranked] for ranked in nbest_lists]
@@ -185,7 +199,7 @@ class RunTranslator:
 
         Args:
             sentences: one line of text each; see `nbest`.
-            include: "alignment", "weights", "self_weights", "alternatives", "stages", "beam".
+            include: "alignment", "weights", "self_weights", "alternatives", "stages", "beam", "doubt".
             contexts: see `nbest`.
 
         Raises:
@@ -308,7 +322,7 @@ class RunTranslator:
         from nmt.inspection.document import Style
 
         vocabulary, search = self._translator.tokenizer.target, described_search(self._translator)
-        return Style(vocabulary, self._head, aligned=aligned, search=search)
+        return Style(vocabulary, self._head, aligned=aligned, search=search, doubts=self._doubts)
 
     def look(self, translation: Translation) -> Views:
         """The translation with the weights of each attention: `encoder`, `decoder` and `cross`, each with `heatmap`.

@@ -32,7 +32,7 @@ from nmt.system.terminal import markdown
 #: Files of a run that leave it as they are; of its JSON and YAML files, absolute paths are cut to their last part.
 WEIGHTS = ("best.safetensors", "lexicon.safetensors")
 TOKENIZERS = ("tokenizer.model", "source.model", "target.model")
-_OTHERS = ("config.yaml", "run.json", "history.jsonl", "overrides.json")
+_OTHERS = ("config.yaml", "run.json", "history.jsonl", "overrides.json", "doubt.json")
 CARD_NAME = "README.md"
 #: What the Hub calls a licence that nobody has chosen.
 UNKNOWN = "unknown"
@@ -55,7 +55,7 @@ class HubTranslator(RunTranslator, ModelHubMixin, library_name="nmt", pipeline_t
             UserError: see `nmt.load`.
         """
         opened = load(run, *settings)
-        super().__init__(opened._translator, opened._head)
+        super().__init__(opened._translator, opened._head, doubts=opened._doubts)
         self._run = Run(Path(run))
 
     @classmethod
@@ -165,7 +165,7 @@ class HubTranslator(RunTranslator, ModelHubMixin, library_name="nmt", pipeline_t
 def _contents(run: Run) -> dict[str, bytes]:
     """The files that leave a run, by name."""
     run.check()
-    names = [*WEIGHTS, *(f"tokenizer/{name}" for name in TOKENIZERS), "history.jsonl"]
+    names = [*WEIGHTS, *(f"tokenizer/{name}" for name in TOKENIZERS), "history.jsonl", "doubt.json"]
     contents = {name: path.read_bytes() for name in names if (path := run.folder / name).is_file()}
     with tempfile.TemporaryDirectory() as folder:
         copy = Run(Path(folder))

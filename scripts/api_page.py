@@ -12,7 +12,7 @@ from pathlib import Path
 
 import nmt
 from nmt.system.errors import UserError
-from nmt.translation.types import Translation, Views
+from nmt.translation.types import Doubt, Translation, Views
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "api.md"
 TITLE = """# Python API
@@ -21,7 +21,7 @@ This page is made from the docstrings by `python scripts/api_page.py`. [Using nm
 has examples.
 """
 #: Values that the public functions take or return, beside the names of `nmt` itself.
-VALUES = (Translation, Views, UserError)
+VALUES = (Translation, Doubt, Views, UserError)
 _SECTION = re.compile(r"(Args|Attributes|Raises|Returns|Yields):")
 _ITEM = re.compile(r"    ([\w*]+): (.*)")
 _MODULES = re.compile(r"(?:\w+\.)+(?=[A-Za-z])")

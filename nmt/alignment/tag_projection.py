@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from nmt.alignment.baselines import diagonal
-from nmt.alignment.units import places_of_units, source_units, target_units
+from nmt.alignment.units import unit_spans
 from nmt.alignment.word_weights import Head, links
 from nmt.links import Link
 from nmt.text.scripts import unspaced
@@ -44,8 +44,8 @@ class LinkedText(NamedTuple):
     def of(cls, translation: Translation, head: Head = AUTO, shift: int = 0) -> "LinkedText":
         """A translation with the links of a head; without attention, words are linked in their order."""
         words = (
-            places_of_units(translation.source, translation.source_spans, source_units(translation)),
-            places_of_units(translation.text, translation.spans, target_units(translation)),
+            unit_spans(translation.source, translation.source_spans),
+            unit_spans(translation.text, translation.spans),
         )
         word_links = None if translation.weights is None else links(translation, head, shift)
         return cls.of_words(translation.source, translation.text, *words, word_links)

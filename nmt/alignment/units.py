@@ -53,17 +53,6 @@ def units(text: str, spans: Sequence[Span | None]) -> Units:
     return _units(text.split()[: max(words, default=-1) + 1], words, are_words=True)
 
 
-def places_of_units(text: str, spans: Sequence[Span | None], of_text: Units) -> list[Span]:
-    """The characters [begin, end) of each unit of a text, as `units` returns them; words that have no pieces, too."""
-    if of_text.are_words:
-        return [match.span() for match in re.finditer(r"\S+", text)]
-    places: list[Span] = []
-    for at in range(len(of_text.labels)):
-        members = [span for span, share in zip(spans, of_text.members[:, at], strict=True) if span and share]
-        places.append((min(begin for begin, _ in members), max(max(end, begin + 1) for begin, end in members)))
-    return places
-
-
 def source_units(translation: Translation) -> Units:
     """The source units of a translation."""
     return units(translation.source, translation.source_spans)
@@ -72,6 +61,17 @@ def source_units(translation: Translation) -> Units:
 def target_units(translation: Translation) -> Units:
     """The target units of a translation."""
     return units(translation.text, translation.spans)
+
+
+def unit_spans(text: str, spans: Sequence[Span | None]) -> list[Span]:
+    """The characters of each word of a text, or of each unit of pieces where it puts no spaces between words."""
+    of_text = units(text, spans)
+    if of_text.are_words:
+        return [match.span() for match in re.finditer(r"\S+", text)]
+    members = [
+        [span for span, row in zip(spans, of_text.members) if span and row[at]] for at in range(len(of_text.labels))
+    ]
+    return [(min(span[0] for span in word), max(max(span[1], span[0] + 1) for span in word)) for word in members]
 
 
 def word_number(labels: Sequence[str], word: int | str, field: str) -> int:

@@ -18,6 +18,8 @@ from nmt.translation.types import Translation
 Weights = npt.NDArray[np.float32]
 #: The name of a head, which may be a number, or a selection of several (`nmt.translation.heads`).
 Head = int | str
+#: A source word that has received less attention than this from all target words together is unattended.
+UNATTENDED = 0.2
 
 
 def piece_weights(translation: Translation, head: Head = AUTO, shift: int = 0) -> Weights:

@@ -6,20 +6,22 @@ for them gets float32 and the whole vocabulary. A GPU has bfloat16 anyway.
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import torch
 
 from nmt.build.open import OpenRun, TranslatorRequest, open_model, open_run, open_shortlist
 from nmt.build.parts import build_search
+from nmt.build.word_doubts import fit_doubts
 from nmt.runs.run import Run
 from nmt.system.compute import Compute, has_int8
 from nmt.system.errors import UserError
 from nmt.text.scripts import language_by_script
 from nmt.training.validation import in_case_of
-from nmt.translation.request import requests_of
+from nmt.translation.request import Request, requests_of
 from nmt.translation.translator import LENGTH_RATIO, Translator
+from nmt.translation.types import Translation
 
 SENTENCES = 500  # of the validation set
 MINUTES = 1.0  # of training, below which the measurement is not worth its time
@@ -64,36 +66,51 @@ def measured(
     references: Sequence[str],
     language: str,
     contexts: Sequence[Sequence[str]] = (),
-) -> str | None:
-    """Translate the first validation sentences with the run's best weights and its search in each approximation.
+) -> list[str]:
+    """Translate the first validation sentences with the run's best weights and its search, and in each approximation.
 
-    Note the scores in run.json: BLEU, or chrF where BLEU cannot judge. Return what to tell the user; None where there
-    is nothing to choose: on a GPU, where processor and vocabulary allow nothing faster than float32, or if the search
-    draws at random.
+    Fit the model of doubts on the exact translations, and note the score of each approximation in run.json: BLEU, or
+    chrF where BLEU cannot judge. Return what to tell the user. There is nothing to choose on a GPU, where processor and
+    vocabulary allow nothing faster than float32, or if the search draws at random.
     """
-    from nmt.evaluation.metrics import TITLES, corpus_score, judge, reference_lengths
-
-    if not approximations(run, compute):
-        return None
     exact = _exact(open_run(run.folder), dataclasses.replace(compute, dtype=None))
+    requests = list(requests_of(sources[:SENTENCES], contexts[:SENTENCES]))
+    translations = [nbest[0] for nbest in exact.translate(requests)]
+    references = in_case_of(exact.tokenizer.target, references[:SENTENCES])
+    doubts = fit_doubts(run, exact, translations, references)
     large = exact.tokenizer.target.size >= PIECES
     candidates = approximations(run, compute, SHORTLISTS if large else ())
     if not candidates or exact.search.draws:
-        return None
+        return [doubts]
+    return [_compared(run, exact, candidates, translations, requests, references, language), doubts]
+
+
+def _compared(
+    run: Run,
+    exact: Translator,
+    candidates: Mapping[str, Approximation],
+    translations: Sequence[Translation],
+    requests: Sequence[Request],
+    references: Sequence[str],
+    language: str,
+) -> str:
+    """Note the scores of the exact translations and those of each candidate, and say which will be used."""
+    from nmt.evaluation.metrics import TITLES, corpus_score, judge, reference_lengths
+
     language = language_by_script(references, language)
-    sources, references, contexts = sources[:SENTENCES], references[:SENTENCES], contexts[:SENTENCES]
     metric = judge(reference_lengths(references, language))
-    scores: dict[str, float] = {}
-    for name, translator in _translators(run, exact, candidates):
-        texts = [nbest[0].text for nbest in translator.translate(requests_of(sources, contexts))]
-        written = in_case_of(translator.tokenizer.target, references)
-        scores[name] = corpus_score(metric, texts, written, language).value
-    run.note(precision={"step": run.best_step(), "sentences": len(sources), f"valid_{metric}": scores})
+    scores = {EXACT: corpus_score(metric, [each.text for each in translations], references, language).value}
+    for name, (compute, count) in candidates.items():
+        shortlist = open_shortlist(run, count, exact.tokenizer)
+        translator = dataclasses.replace(exact, compute=compute, shortlist=shortlist, cast_models=())
+        texts = [nbest[0].text for nbest in translator.translate(requests)]
+        scores[name] = corpus_score(metric, texts, references, language).value
+    run.note(precision={"step": run.best_step(), "sentences": len(requests), f"valid_{metric}": scores})
     fastest = _fastest(candidates, scores) or EXACT
     others = ", ".join(f"{value:.2f} with {name}" for name, value in scores.items() if name != fastest)
     return (
         f"Translating without attention weights will use {fastest}: validation {TITLES[metric]} {scores[fastest]:.2f}, "
-        f"against {others} ({len(sources)} sentences)."
+        f"against {others} ({len(requests)} sentences)."
     )
 
 
@@ -105,16 +122,6 @@ def _exact(run: OpenRun, compute: Compute) -> Translator:
     return Translator(
         [model], tokenizer, search, compute=compute, batch_sentences=128, length_ratio=ratio, weights=False
     )
-
-
-def _translators(
-    run: Run, exact: Translator, candidates: Mapping[str, Approximation]
-) -> Iterator[tuple[str, Translator]]:
-    """The translator of each approximation, one at a time, the exact one first."""
-    yield EXACT, exact
-    for name, (compute, count) in candidates.items():
-        shortlist = open_shortlist(run, count, exact.tokenizer)
-        yield name, dataclasses.replace(exact, compute=compute, shortlist=shortlist, cast_models=())
 
 
 def for_text(request: TranslatorRequest) -> TranslatorRequest:

@@ -247,6 +247,7 @@ class TranslatorRequest:
     long_lines: Literal["split", "truncate"]
     slots: Sequence[Any] | None = None
     context_sentences: NotNegative | None = None
+    doubts: bool = False
 
     def __post_init__(self) -> None:
         if not self.runs:

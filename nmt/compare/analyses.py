@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from nmt.alignment.word_weights import UNATTENDED
 from nmt.compare import buckets, examples, ngrams, scorers
 from nmt.compare.comparable import some
 from nmt.compare.examples import MOST_TEXTS, Scores, scores_of
@@ -15,7 +16,6 @@ from nmt.compare.slices import Slicing, slices_of
 from nmt.compare.variants import Comparison, OnSplit
 from nmt.drawing.length_plot import FEW
 from nmt.evaluation.metrics import TITLES
-from nmt.evaluation.sentence_measures import UNATTENDED
 from nmt.links import Link
 from nmt.viewer.blocks import Block, Heading, Lines, Scatter, Sentence, Sentences, Table
 

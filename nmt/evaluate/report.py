@@ -10,6 +10,7 @@ from nmt.evaluation.metrics import LOWER, columns
 from nmt.evaluation.split import MOST_ROWS, HeatmapSettings, SplitResult
 from nmt.inspection.details import DETAILS, described_search, translate
 from nmt.inspection.document import Details, Style, document
+from nmt.inspection.doubt import DoubtModel, Evidence
 from nmt.system.files import write_text
 from nmt.translation.heads import AUTO, Heads
 from nmt.translation.request import Request
@@ -28,6 +29,8 @@ def write_report(
     references: Sequence[Sequence[str]],
     display: HeatmapSettings,
     title: str,
+    doubts: DoubtModel | None = None,
+    evidence: Evidence | None = None,
 ) -> None:
     """Write `report.html` into the folder of a split.
 
@@ -41,16 +44,17 @@ def write_report(
         references: lists of references, each with one for each line.
         display: heads and lines of the pictures.
         title: of the page.
+        doubts, evidence: the model of the doubts, and how they agree with the references.
 
     Raises:
         UserError: the file cannot be written.
     """
     # The measures end first, if a corpus has more sentences than a page can list.
-    data = _data(translator, zip(result.sentences, translations, *references), display)
-    write_text(result.folder / REPORT, as_html(_blocks(result, len(translations), data), title))
+    data = _data(translator, zip(result.sentences, translations, *references), display, doubts)
+    write_text(result.folder / REPORT, as_html(_blocks(result, len(translations), data, evidence), title))
 
 
-def _blocks(result: SplitResult, lines: int, data: Mapping[str, Any]) -> list[Block]:
+def _blocks(result: SplitResult, lines: int, data: Mapping[str, Any], evidence: Evidence | None) -> list[Block]:
     scores = result.scores
     figures = {title: getattr(scores, field) for title, field in columns([scores]) if title != LOWER}
     exact = f"exact matches {scores.exact:.1f} %"
@@ -71,6 +75,9 @@ def _blocks(result: SplitResult, lines: int, data: Mapping[str, Any]) -> list[Bl
         header = ["links", "error rate", "precision", "recall"]
         table = Table(header, [list(row) for row in result.rates])
         blocks += [Heading("Alignment error rate against the gold links"), table]
+    if evidence is not None:
+        bins = [[f"{mean:.2f}", f"{right:.2f}", f"{words:,}"] for words, mean, right in evidence.calibration]
+        blocks += [Heading("Confidence of words"), Table(["mean confidence", "share that is right", "words"], bins)]
     blocks += [Heading("Sentences"), Interactive("sentences", data)]
     if lines > len(result.sentences):
         blocks.append(Lines([f"The first {MOST_ROWS:,} of {lines:,}; sentences.json has them all."]))
@@ -79,16 +86,19 @@ def _blocks(result: SplitResult, lines: int, data: Mapping[str, Any]) -> list[Bl
     return blocks
 
 
-def _data(translator: Translator, rows: Iterable[tuple[Any, ...]], display: HeatmapSettings) -> dict[str, Any]:
+def _data(
+    translator: Translator, rows: Iterable[tuple[Any, ...]], display: HeatmapSettings, doubts: DoubtModel | None
+) -> dict[str, Any]:
     """The data of the viewer: sentences with weights, and the measures of all.
 
     Args:
         translator: of the translations.
         rows: the measures, the translation and the references of each sentence.
         display: heads and lines of the pictures.
+        doubts: the model of the doubts.
     """
     detailed = {*range(1, display.first + 1), *display.lines}
-    style = Style(translator.tokenizer.target, head=str(display.head), shift=display.shift, compact=True)
+    style = Style(translator.tokenizer.target, head=str(display.head), shift=display.shift, compact=True, doubts=doubts)
     sentences: list[dict[str, Any]] = []
     corpus: list[dict[str, Any]] = []
     for line, (row, translation, *of_line) in enumerate(rows, 1):

@@ -16,6 +16,7 @@ from nmt.build.open import OpenRun, TranslatorRequest, own_data, own_split
 from nmt.build.paths import check_paths, check_replaceable, unprotect
 from nmt.build.requests import GivenText, note_one_document
 from nmt.build.torchrun import shared
+from nmt.build.word_doubts import fit_doubts, open_doubts
 from nmt.data.dataset import DataSource, Split
 from nmt.data.document_lines import contexts_of, numbered
 from nmt.data.stored import Spilled
@@ -35,6 +36,7 @@ from nmt.evaluation.references import (
 from nmt.evaluation.split import FILES as FILES_OF_SPLIT
 from nmt.evaluation.split import Gold, HeatmapSettings, SplitResult, evaluate_split, summary
 from nmt.evaluation.word_counts import WORDS_FILE, without_spaces
+from nmt.inspection.doubt import DoubtModel, Evidence, measured
 from nmt.runs.versions import code_revision
 from nmt.system.errors import UserError
 from nmt.system.files import replacing_folder
@@ -43,6 +45,7 @@ from nmt.system.locks import EVALUATION, locked
 from nmt.system.terminal import print_message, printable
 from nmt.text.canonical import shows_nothing
 from nmt.text.scripts import language_by_script
+from nmt.training.validation import in_case_of
 from nmt.translation.heads import AUTO
 from nmt.translation.notes import NoteCounter
 from nmt.translation.request import requests_of
@@ -92,7 +95,9 @@ def evaluated(request: Evaluating, opened: Callable[[], Translator] | None = Non
             check_replaceable(request.folder / split.name, _elsewhere(request))
             locks.enter_context(locked(inside(request.folder, split.name), EVALUATION))
         translator = (opened or request.translator.open)()
-        scoring = Scoring(request, translator, _display(request, translator))
+        run = request.translator.runs[0]
+        doubts = open_doubts(run) if len(translator.models) == 1 else None
+        scoring = Scoring(request, translator, _display(request, translator), doubts)
         training = None if data is None else _training_text(request.translator.runs[0], data)
         return [scoring.result(split, codes, training) for split in splits]
 
@@ -161,6 +166,7 @@ class Scoring:
     request: Evaluating
     translator: Translator
     display: HeatmapSettings
+    doubts: DoubtModel | None
 
     def result(self, split: Split, codes: tuple[str, str], training: Split | None) -> SplitResult:
         """The scores of a split, whose folder is written. `training` is the training text, if it is known."""
@@ -174,10 +180,12 @@ class Scoring:
         started = time.monotonic()
         contexts = contexts_of(split.source, split.documents, translator.context_sentences)
         notes = NoteCounter()
-        translations = Spilled(notes.best(translator.translate(requests_of(split.source, contexts))), IN_MEMORY)
+        best = notes.best(translator.translate(requests_of(split.source, contexts)))
+        translations: Sequence[Translation] = Spilled(best, IN_MEMORY)
         for message in notes.messages(split.name, "line"):
             print_message(message)
         seconds = time.monotonic() - started
+        translations, evidence, notes_of_doubts = self._doubted(split, translations)
         rows = _rows_to_force(translator, split)
         references = _forced(translator, split, contexts, rows)
         with replacing_folder(folder := inside(request.folder, split.name), OWN_FILES) as new:
@@ -185,14 +193,17 @@ class Scoring:
                 translations,
                 list(split.target),
                 others=split.others,
-                notes=self._notes(split),
+                notes=[*self._notes(split), *notes_of_doubts],
                 name=split.name,
                 languages=self._languages(split, codes),
                 folder=new,
                 gold=self._gold(split, contexts, rows, references),
                 display=self.display,
                 provenance={**_provenance(request.translator, translator), "text": split.fingerprint()},
-                measured=_measured(translator, translations, seconds, references),
+                measured={
+                    **_measured(translator, translations, seconds, references),
+                    "doubt": None if evidence is None else evidence._asdict(),
+                },
                 attention_maps=attention_maps(references, [row + 1 for row in rows], ATTENTION_MAPS, self.display.head),
             )
             if len(translator.models) == 1:
@@ -202,8 +213,37 @@ class Scoring:
                 write_analyses(new, split, translations, of_references, translator.tokenizer, training)
             if self.display.first or self.display.lines:
                 title = f"{request.translator.runs[0].folder.resolve().name} on {split.name}"
-                write_report(translator, result, translations, [split.target, *split.others], self.display, title)
+                lines_of = [split.target, *split.others]
+                write_report(translator, result, translations, lines_of, self.display, title, self.doubts, evidence)
         return result.in_folder(folder)
+
+    def _doubted(
+        self, split: Split, translations: Sequence[Translation]
+    ) -> tuple[Sequence[Translation], Evidence | None, list[str]]:
+        """The translations with their doubts, how these agree with the references, and notes for the user.
+
+        A run without doubts gets them from its own validation set, with the first `WINDOW` sentences.
+        """
+        request, run = self.request, self.request.translator.runs[0]
+        references = in_case_of(self.translator.tokenizer.target, split.target)
+        if self.doubts is None:
+            of_run = request.text.split == "valid" and request.output is None and len(self.translator.models) == 1
+            if not of_run or request.translator.checkpoint != "best" or run.facts.get("status") == "running":
+                return translations, None, []
+            note = fit_doubts(run.files, self.translator, translations[:WINDOW], references[:WINDOW])
+            return translations, None, [note]
+
+        def by_window(doubts: DoubtModel) -> Iterator[Translation]:
+            for first in range(0, len(translations), WINDOW):
+                window = [[each] for each in translations[first : first + WINDOW]]
+                yield from (ranked[0] for ranked in doubts.add(self.translator, window))
+
+        doubted = Spilled(by_window(self.doubts), IN_MEMORY)
+        own = request.text.split == "valid"  # on which they were fitted
+        evidence = self.doubts.evidence if own else measured(doubted, references)
+        auc = "unknown" if evidence.auc is None else f"{evidence.auc:.3f}"
+        note = f"Confidence of {evidence.words:,} words, of which {evidence.right:.0%} are right: AUC {auc}."
+        return doubted, evidence, [note]
 
     def _languages(self, split: Split, codes: tuple[str, str]) -> tuple[str, str]:
         if self.request.languages is not None:

@@ -7,13 +7,11 @@ import numpy as np
 
 from nmt.alignment.error_rate import against_gold
 from nmt.alignment.units import Units, spelled
-from nmt.alignment.word_weights import Head, best_links, links, piece_weights, word_weights
+from nmt.alignment.word_weights import UNATTENDED, Head, best_links, links, piece_weights, word_weights
 from nmt.evaluation import metrics
 from nmt.links import GoldLinks, format_links, parse_file
 from nmt.translation.types import Translation
 
-#: A source word that has received less attention than this from all target words together is unattended.
-UNATTENDED = 0.2
 _REPEATED = 3  # words of a repeated sequence
 
 

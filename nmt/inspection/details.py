@@ -14,8 +14,9 @@ from nmt.translation.types import Translation
 from nmt.translation.views import can_look
 
 #: What a document can have beside the texts: word links, weights of the attention to the source, those of
-#: self-attention, the probable pieces of each step, how energies became weights, the tree of the search.
-Detail = Literal["alignment", "weights", "self_weights", "alternatives", "stages", "beam"]
+#: self-attention, the probable pieces of each step, how energies became weights, the tree of the search, how likely
+#: each word is right.
+Detail = Literal["alignment", "weights", "self_weights", "alternatives", "stages", "beam", "doubt"]
 DETAILS: Final[frozenset[Detail]] = frozenset(get_args(Detail))
 
 
@@ -102,11 +103,13 @@ def documented(
     Args:
         translator: translated the sentence.
         ranked: its translations, best first.
-        style: how the document is written.
+        style: how the document is written, with the model of the doubts.
         include: the details.
         forced: the number of characters at the beginning of each text that a person gave.
         beam: of the search.
     """
+    if "doubt" in include and style.doubts is not None:
+        (ranked,) = style.doubts.add(translator, [ranked])
     return document(ranked, style, [_details(translator, each, include, forced) for each in ranked], beam)
 
 

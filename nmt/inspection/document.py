@@ -16,8 +16,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from nmt.alignment.units import places_of_units, units
+from nmt.alignment.units import unit_spans, units
 from nmt.alignment.word_weights import links
+from nmt.inspection.doubt import DoubtModel
 from nmt.inspection.search_tree import Node
 from nmt.inspection.steps import Inspected, LayerStages
 from nmt.links import format_links
@@ -64,6 +65,7 @@ class Style:
         aligned: whether there are word links.
         compact: weights are bytes in base64, for files. Otherwise they are numbers.
         model, search: what made the translation.
+        doubts: the model of the doubts; None for documents that have those of the translations.
     """
 
     vocabulary: Vocabulary | None
@@ -73,6 +75,7 @@ class Style:
     compact: bool = False
     model: Mapping[str, Any] | None = None
     search: Mapping[str, Any] | None = None
+    doubts: DoubtModel | None = None
 
 
 @dataclass(frozen=True)
@@ -139,6 +142,7 @@ def _hypothesis(translation: Translation, style: Style, details: Details) -> Jso
         if aligned
         else None,
         "weights": _all_weights(translation, details, compact=style.compact),
+        "doubt": None if translation.doubt is None else translation.doubt.as_json(),
         "stages": [_stages(layer) for layer in inspected.layers] if inspected and inspected.layers else None,
     }
 
@@ -147,13 +151,12 @@ def _side(text: str, pieces: Sequence[str], spans: Sequence[Span | None]) -> Jso
     """A text with its words and its subword pieces."""
     of_text = units(text, spans)
     places = [int(row.argmax()) if row.any() else None for row in of_text.members]
-    edges = places_of_units(text, spans, of_text)
     begins, ends = ([None if span is None else span[end] for span in spans] for end in (0, 1))
     return {
         "text": text,
         "direction": direction(text),
         "spaced": of_text.are_words,
-        "words": [{"text": text[begin:end], "start": begin, "end": end} for begin, end in edges],
+        "words": [{"text": text[begin:end], "start": begin, "end": end} for begin, end in unit_spans(text, spans)],
         "pieces": [
             {"text": piece, "start": begin, "end": end, "word": place}
             for piece, begin, end, place in zip(pieces, begins, ends, places, strict=True)

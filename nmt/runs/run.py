@@ -8,6 +8,7 @@ checkpoints/NAME/
   best.safetensors    weights of the best validation       last.safetensors    of the last save
   lexicon.safetensors likely translations of each piece, for shortlist=
   trainer.pt          the state for resuming (plain tensors)      trainer-before.pt   of the save before
+  doubt.json          how likely a word is right, by what the model knows of it
   history.jsonl       one validation per line
   train.log           the messages of training
   tensorboard/        curves, samples, attention maps
@@ -92,6 +93,7 @@ class Run:
     state = _FolderPart("trainer.pt")
     earlier_state = _FolderPart("trainer-before.pt")  # of the save before
     lexicon = _FolderPart("lexicon.safetensors")
+    doubt = _FolderPart("doubt.json")
     tokenizer = _FolderPart("tokenizer")
     evaluation = _FolderPart("evaluation")
     alignments = _FolderPart("alignments")
@@ -132,7 +134,7 @@ class Run:
         try:
             with appearing(self.folder) as staging:
                 staged = Run(staging)
-                staged._write("overrides.json", json.dumps(list(overrides)) + "\n")
+                staged.write("overrides.json", json.dumps(list(overrides)) + "\n")
                 staged.note(format=FORMAT, status="begun", versions=versions(), **facts)
                 tokenizer.save(staged.tokenizer)
                 add(staging, [path.relative_to(staging).as_posix() for path in sorted(staged.tokenizer.iterdir())])
@@ -153,9 +155,9 @@ class Run:
                 "warning: the state folder cannot be written ($XDG_STATE_HOME, or ~/.local/state). nmt.evaluate and a "
                 "resumed training will ask whether the run's data settings may be used."
             )
-        self._write("config.yaml", text)
+        self.write("config.yaml", text)
 
-    def _write(self, name: str, text: str) -> None:
+    def write(self, name: str, text: str) -> None:
         """Replace a file of text, with its checksum."""
         with replacing(self.folder, name) as temporary:
             temporary.write_text(text, encoding="utf-8", newline="\n")
@@ -250,7 +252,7 @@ class Run:
     def note(self, **facts: Any) -> None:
         """Add facts to run.json."""
         known = self.facts() if (self.folder / "run.json").exists() else {}
-        self._write("run.json", json_text({**known, **facts}))
+        self.write("run.json", json_text({**known, **facts}))
 
     def note_start(self) -> None:
         """Note that training runs, and with which code; a resumed run may have been trained by several."""
@@ -268,7 +270,7 @@ class Run:
 
     def keep_history(self, history: Sequence[dict[str, float]]) -> None:
         """Write the validations."""
-        self._write("history.jsonl", "".join(json.dumps(entry) + "\n" for entry in history))
+        self.write("history.jsonl", "".join(json.dumps(entry) + "\n" for entry in history))
 
     def log(self, line: str) -> None:
         """Append a line to the run's log."""

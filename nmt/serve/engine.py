@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from nmt.inspection.details import Detail, described_search, documented, forced_characters, translate
 from nmt.inspection.document import ALTERNATIVES, Json, Style
+from nmt.inspection.doubt import DoubtModel
 from nmt.inspection.whatif import check_pins
 from nmt.search import BeamSearch, GreedySearch, Search
 from nmt.translation.request import Request
@@ -60,10 +61,12 @@ class Work(NamedTuple):
 class Engine:
     """A model and how it translates."""
 
-    def __init__(self, translator: Translator, *, head: str, model: Mapping[str, Any]) -> None:
-        """`head` is that of word links; `model` names the run in documents."""
+    def __init__(
+        self, translator: Translator, *, head: str, model: Mapping[str, Any], doubts: DoubtModel | None = None
+    ) -> None:
+        """`head` is that of word links; `model` names the run in documents; `doubts` is the run's model of doubts."""
         self.translator = translator
-        self.style = Style(translator.tokenizer.target, head, model=model)
+        self.style = Style(translator.tokenizer.target, head, model=model, doubts=doubts)
         self.defaults = SearchSettings.of(translator.search)
 
     def pieces(self, texts: Sequence[str], *, target: bool = False) -> list[int]:

@@ -97,6 +97,7 @@ def names(runs: Sequence[Run]) -> list[str]:
 
 def served(request: Serving, run: Run, name: str) -> "Served":
     """A model, ready to be asked, after a first translation of its example."""
+    from nmt.build.word_doubts import open_doubts
     from nmt.serve.engine import Engine
     from nmt.serve.pool import Served
     from nmt.serve.rows import RowQueue, Worker
@@ -108,7 +109,8 @@ def served(request: Serving, run: Run, name: str) -> "Served":
     worker = Worker(queue, lambda key, works: engine.compute(key, works), name)
     head = translator.heads.default if translator.attends else "auto"
     model = {"id": name, "fingerprint": description["fingerprint"]}
-    engine = Engine(replace(translator, check=worker.check), head=head, model=model)
+    doubts = open_doubts(opening.runs[0])
+    engine = Engine(replace(translator, check=worker.check), head=head, model=model, doubts=doubts)
     description["search"] = engine.described(engine.defaults)
     if description["example"]:  # the first request need not wait for what is loaded on first use
         translator.translate_chunk([description["example"]])

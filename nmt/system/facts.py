@@ -82,6 +82,26 @@ RUN = Fields(
         ),
     }
 )
+_SHARE = number(0, 1)
+_BIN = Kind(
+    lambda row: isinstance(row, list) and len(row) == 3 and COUNT.fits(row[0]) and all(map(_SHARE.fits, row[1:])),
+    "a number of words and two shares",
+)
+_FEATURE = Kind(
+    lambda row: each(number(-1e6, 1e6), 3).fits(row) and row[1] >= 1e-6,
+    "a mean, a deviation of at least 1e-06 and a weight",
+)
+EVIDENCE = Fields(required={"words": COUNT, "right": _SHARE, "auc": optional(_SHARE), "calibration": each(_BIN)})
+#: doubt.json
+DOUBT = Fields(
+    required={
+        "step": optional(COUNT),
+        "sentences": COUNT,
+        "intercept": number(-1e6, 1e6),
+        "features": Fields(further=_FEATURE),
+        "evidence": EVIDENCE,
+    }
+)
 #: A line of history.jsonl
 VALIDATION = Fields(
     required={
@@ -102,6 +122,7 @@ _MEASURED = Fields(
         "hidden_share_by_head": optional(Fields(further=optional(AMOUNT))),
         **dict.fromkeys(("forced_sentences", "parameters", "threads", "processes"), COUNT),
         "device": TEXT,
+        "doubt": optional(EVIDENCE),
     }
 )
 #: scores.json

@@ -298,10 +298,11 @@ class _Session:
                 if not run.folder.exists():
                     raise
 
-    def _finish(self, run: Run, outcome: Outcome, pairs: int, compare: Callable[[], str | None]) -> int:
+    def _finish(self, run: Run, outcome: Outcome, pairs: int, compare: Callable[[], list[str]]) -> int:
         """Print and save how the session ended; return the exit status.
 
-        `compare` measures whether a faster precision loses anything, where training took long enough for that.
+        `compare` translates validation sentences: for doubts, and whether a faster precision loses anything. It is
+        called where training took long enough for that.
         """
         compute = self.recipe.place.compute
         run.note(
@@ -330,7 +331,7 @@ class _Session:
             )
         if outcome.example is not None:
             self._show(outcome.example)
-        if best is not None and outcome.minutes >= MINUTES and (line := compare()):
+        for line in compare() if best is not None and outcome.minutes >= MINUTES else ():
             self.say(line)
         self.transfer.finish(run, outcome.step)
         if isinstance(self.recipe.source, UserFiles) and not self.recipe.starts:

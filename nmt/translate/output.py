@@ -1,12 +1,14 @@
 """The output of `nmt.translate` for each line: records of text, TSV or JSON, documents, links, pictures."""
 
+import html
 import json
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from nmt.alignment.units import unit_spans
 from nmt.alignment.word_weights import Head, links
 from nmt.links import Link, format_links, linked
 from nmt.system.terminal import print_message
@@ -15,11 +17,18 @@ from nmt.text.tokenizer import Vocabulary
 from nmt.translation.glossary import Glossary, uses
 from nmt.translation.heads import AUTO
 from nmt.translation.translator import Translator
-from nmt.translation.types import Translation
+from nmt.translation.types import Doubt, Translation
 
 if TYPE_CHECKING:
     from nmt.inspection.document import Beam
 
+#: Around doubtful words, in text and in HTML.
+MARKS = ("[?", "]")
+HTML_MARKS = ('<u title="more likely wrong than right">', "<sup>?</sup></u>")
+HTML_HEAD = (
+    '<!DOCTYPE html><meta charset="utf-8"><title>Translation</title>'
+    "<style>u { text-decoration: underline dotted } sup { line-height: 0 }</style>"
+)
 # Characters that some program takes for the end of a line or of a column.
 _ENDS = re.compile("[\t\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 
@@ -33,11 +42,12 @@ class Format(NamedTuple):
     """The format of the records.
 
     Attributes:
-        name: text, tsv or jsonl.
+        name: text, tsv, jsonl or html.
         nbest: records per sentence, or fewer if there are fewer translations.
         scores: whether text has scores; n-best lists, TSV and JSON always have.
         weights: whether JSON has the attention weights.
         head, shift: head and shift of the links.
+        doubts: whether doubtful words are marked, and TSV and JSON have the confidence of each word.
     """
 
     name: str = "text"
@@ -46,18 +56,23 @@ class Format(NamedTuple):
     weights: bool = False
     head: Head = AUTO
     shift: int = 0
+    doubts: bool = False
 
     def legend(self) -> str:
         """The columns of a record in words; "" for formats that need none."""
         if self.name == "tsv":
-            return "Columns: source, translation, log-probability, score, pieces, links."
-        if self.name != "text" or not (self.scores or self.nbest > 1):
+            doubts = ", confidence of each word, their mean, the weakest word, unattended source words (words from 0)"
+            return f"Columns: source, translation, log-probability, score, pieces, links{doubts * self.doubts}."
+        if self.name != "text":
             return ""
+        marks = f"Words in {MARKS[0]} {MARKS[1]} are more likely wrong than right." * self.doubts
+        if not (self.scores or self.nbest > 1):
+            return marks
         number = "line number ||| " if self.nbest > 1 else ""
         return (
             f"Each line: {number}translation ||| score ||| log-probability. The score ranks translations: the "
-            "log-probability, adjusted for length as the search does. Nearer to 0 is better."
-        )
+            f"log-probability, adjusted for length as the search does. Nearer to 0 is better. {marks}"
+        ).rstrip()
 
     def records(self, line: int, ranked: Sequence[Translation]) -> list[str]:
         """The records of a sentence, `nbest` of them or fewer.
@@ -66,20 +81,23 @@ class Format(NamedTuple):
             line: the number of its line in the input, from 1.
             ranked: its translations, best first.
         """
-        write = {"text": self._text, "tsv": self._tsv, "jsonl": self._json}[self.name]
+        write = {"text": self._text, "tsv": self._tsv, "jsonl": self._json, "html": self._html}[self.name]
         return [write(line, rank, translation) for rank, translation in enumerate(ranked, 1)]
 
     def _text(self, line: int, rank: int, translation: Translation) -> str:
         del rank
-        text = translation.tagged or translation.text
         scores = f" ||| {translation.score:.4f} ||| {translation.log_prob:.4f}"
-        if self.nbest > 1:
-            return f"{line} ||| {text}{scores}"
-        return text + scores * self.scores
+        text = translation.tagged or "".join(_marked(translation, MARKS, str))
+        return f"{line} ||| {text}{scores}" if self.nbest > 1 else text + scores * self.scores
+
+    def _html(self, line: int, rank: int, translation: Translation) -> str:
+        """A paragraph; the first one begins the page, whose end HTML leaves out."""
+        head = HTML_HEAD * (line == rank == 1)
+        return _ENDS.sub(" ", head + "".join(['<p dir="auto">', *_marked(translation, HTML_MARKS, html.escape)]))
 
     def _tsv(self, line: int, rank: int, translation: Translation) -> str:
         del line, rank
-        columns = (
+        columns: tuple[str, ...] = (
             translation.source,
             translation.text,
             f"{translation.log_prob:.6f}",
@@ -87,10 +105,14 @@ class Format(NamedTuple):
             " ".join(translation.pieces),
             format_links(self._links(translation) or []),
         )
+        if self.doubts:
+            doubt = translation.doubt or Doubt(())
+            numbers = [doubt.confidence, [doubt.mean], [doubt.weakest], doubt.unattended]
+            columns += tuple(" ".join(str(each) for each in row if each is not None) for row in numbers)
         return "\t".join(_ENDS.sub(" ", column) for column in columns)
 
     def _json(self, line: int, rank: int, translation: Translation) -> str:
-        record = {
+        record: dict[str, Any] = {
             "line": line,
             "rank": rank,
             "source": translation.source,
@@ -101,6 +123,8 @@ class Format(NamedTuple):
             "pieces": translation.pieces,
             "links": self._links(translation),
         }
+        if self.doubts:
+            record["doubt"] = None if translation.doubt is None else translation.doubt.as_json()
         if self.weights:
             weights = translation.weights
             record["weights"] = None if weights is None else weights.astype(float).round(6).tolist()
@@ -111,6 +135,18 @@ class Format(NamedTuple):
         if translation.weights is None:
             return [] if shows_nothing(translation.source) else None
         return links(translation, self.head, self.shift)
+
+
+def _marked(translation: Translation, marks: tuple[str, str], escape: Callable[[str], str]) -> Iterator[str]:
+    """The parts of a text, escaped, with marks around each doubtful word."""
+    text, doubt, last = translation.text, translation.doubt, 0
+    if doubt is not None:
+        edges = unit_spans(text, translation.spans)
+        for word in doubt.doubtful:
+            begin, end = edges[word]
+            yield from (escape(text[last:begin]), marks[0], escape(text[begin:end]), marks[1])
+            last = end
+    yield escape(text[last:])
 
 
 class Line(NamedTuple):

@@ -1,5 +1,6 @@
 """The request of `nmt.translate`: its checked settings."""
 
+import functools
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,8 +9,10 @@ from typing import Any, Literal, cast, get_args
 
 from nmt.build.open import TranslatorRequest
 from nmt.build.paths import is_replaceable
+from nmt.build.word_doubts import need_doubts, open_doubts
 from nmt.data.document_lines import Followed
 from nmt.data.lines import Invalid
+from nmt.inspection.doubt import DoubtModel
 from nmt.system.errors import UserError
 from nmt.system.files import STANDARD
 from nmt.text.tokenizer import Vocabulary
@@ -26,7 +29,7 @@ class Translating:
     translator: TranslatorRequest
     input: Path | None
     output: Path | None
-    format: Literal["text", "tsv", "jsonl", "json"]
+    format: Literal["text", "tsv", "jsonl", "html", "json"]
     scores: bool
     weights: bool
     include: Sequence[str]
@@ -55,6 +58,8 @@ class Translating:
             raise UserError(f"show={self.show} is for text on standard output. For a file, give alignments=FILE.")
         if self.weights and self.format != "jsonl":
             raise UserError("weights=true needs format=jsonl. With format=json, give include=[alignment,weights].")
+        if self.doubts is None and self.format == "html":
+            raise UserError("format=html shows doubtful words. Give doubts=true as well.")
         if self.format == "json":
             from nmt.inspection.details import included
 
@@ -67,10 +72,20 @@ class Translating:
             raise UserError("terms= reports on the whole text, so it cannot be combined with resume=. Leave one out.")
         if self.tags != "none" and (self.format != "text" or self.prefix is not None):
             raise UserError(f"tags={self.tags} is for text without prefixes. Leave out format= and prefix=.")
+        if self.tags != "none" and self.translator.doubts:
+            raise UserError(f"tags={self.tags} and doubts=true cannot be combined. Give one of them.")
         if self.resumes not in get_args(Resume):
             raise UserError(f"resume={self.resume}: must be true, auto or false.")
         if self.resumes != "false" and not self.files:
             raise UserError(f"resume={self.resumes} needs a file to continue. Give output=FILE as well.")
+
+    @functools.cached_property
+    def doubts(self) -> DoubtModel | None:
+        """The model of the doubts that the output has; None for none (UserError if the run has none)."""
+        run = self.translator.runs[0]
+        if self.translator.doubts:
+            return need_doubts(run)
+        return open_doubts(run) if self.format == "json" and "doubt" in self.include else None
 
     @property
     def has_terms(self) -> bool:
@@ -119,4 +134,4 @@ class Translating:
     @property
     def keeps_weights(self) -> bool:
         """Whether translations have weights."""
-        return self.draws_weights or self.format != "text" or self.tags != "none"
+        return self.draws_weights or self.format not in ("text", "html") or self.tags != "none"

@@ -112,7 +112,8 @@ def _writers(
         writers = [documents(output, translator, named, request.shift, request.include)]
     else:
         nbest = translator.search.nbest
-        form = Format(request.format, nbest, request.scores, request.weights, head, request.shift)
+        doubts = request.translator.doubts
+        form = Format(request.format, nbest, request.scores, request.weights, head, request.shift, doubts)
         writers = [records(output, form)]
         if legend := form.legend():
             print_message(legend)
@@ -197,12 +198,16 @@ class _Work:
                 ranked = translate_tagged(requests, translate, head, self.request.shift)
             else:
                 ranked = translate(requests)
+            if self.request.doubts is not None:
+                ranked = self.request.doubts.add(self.translator, ranked)
             yield from map(Line, count(first), ranked, (request.prefix for request in requests))
             return
         from nmt.inspection.details import searched
 
         for number, request in enumerate(requests, first):
             translations, beam = searched(self.translator, request, tree=True, line=number)
+            if self.request.doubts is not None:
+                (translations,) = self.request.doubts.add(self.translator, [translations])
             yield Line(number, translations, request.prefix, beam)
 
     def _take(self, lines: Sequence[str]) -> list[Request]:

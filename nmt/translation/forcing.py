@@ -21,12 +21,12 @@ from nmt.model.layered import all_heads
 class Forced(NamedTuple):
     """Log-probabilities [B, T] of the target tokens, zero at padding, and weights or saliency [B, H, T, S].
 
-    `best` has the log-probabilities of the most probable tokens at the same places.
+    `others` has the log-probabilities of the most probable other tokens at the same places.
     """
 
     log_probs: Tensor
     weights: Tensor | None
-    best: Tensor
+    others: Tensor
 
 
 class Looks(NamedTuple):
@@ -84,8 +84,8 @@ def attention(model: Seq2Seq, batch: Batch, pins: Sequence[Pins] = ()) -> Forced
     with torch.no_grad():
         source = batch.source, batch.source_mask, batch.source_lengths
         decoded = model(*source, batch.target_in, context=batch.context, pins=pins)
-        log_probs, best = _log_probs(model, decoded, batch)
-        return Forced(log_probs, decoded.weights, best)
+        log_probs, others = _log_probs(model, decoded, batch)
+        return Forced(log_probs, decoded.weights, others)
 
 
 def saliency(
@@ -115,7 +115,7 @@ def saliency(
         lengths, context = batch.source_lengths, batch.context
         memory, state = model.encode(embedded, batch.source_mask, lengths, context, pins=pins)
         decoded = model.decoder(model.target_embedding(batch.target_in), state, memory)
-        log_probs, best = _log_probs(model, decoded, batch)
+        log_probs, others = _log_probs(model, decoded, batch)
         rows = []
         shares = torch.eye(log_probs.shape[1], device=log_probs.device) if words is None else words
         for number, row in enumerate(shares, 1):
@@ -123,7 +123,7 @@ def saliency(
             # Sentences are independent, so one pass computes the position in all of them.
             (gradient,) = torch.autograd.grad((log_probs * row).sum(), embedded, retain_graph=number < len(shares))
             rows.append((embedded.detach() * gradient).sum(2))
-    return Forced(log_probs.detach(), torch.stack(rows, 1).unsqueeze(1), best.detach())
+    return Forced(log_probs.detach(), torch.stack(rows, 1).unsqueeze(1), others)
 
 
 @contextlib.contextmanager
@@ -145,9 +145,11 @@ def _constant_deviations(model: Seq2Seq) -> Iterator[None]:
 
 
 def _log_probs(model: Seq2Seq, decoded: Decoded, batch: Batch) -> tuple[Tensor, Tensor]:
-    """Those of the target tokens and of the most probable ones, [B, T], zero at padding."""
+    """Those of the target tokens and of the most probable other ones, [B, T], zero at padding."""
     mask = batch.target_mask
     log_probs = torch.log_softmax(model.target_logits(decoded, mask), -1)
-    at_targets = log_probs.gather(1, batch.target_out[mask].unsqueeze(1)).squeeze(1)
+    targets = batch.target_out[mask].unsqueeze(1)
+    at_targets = log_probs.gather(1, targets).squeeze(1)
+    others = log_probs.detach().scatter(1, targets, float("-inf")).amax(-1)
     padded = at_targets.new_zeros(mask.shape)
-    return padded.masked_scatter(mask, at_targets), padded.masked_scatter(mask, log_probs.amax(-1))
+    return padded.masked_scatter(mask, at_targets), padded.masked_scatter(mask, others)

@@ -4,12 +4,12 @@ import functools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
-from itertools import chain, islice, pairwise
+from itertools import chain, islice, pairwise, repeat
 
 import torch
 
 from nmt.attention import Pins, Slots, pins_of
-from nmt.data.batch import Batch, make_batch
+from nmt.data.batch import make_batch
 from nmt.data.document_lines import context_tensor
 from nmt.model import Seq2Seq
 from nmt.search import Edges, Hypothesis, Limits, Prefix, Search, SearchState, Step
@@ -27,6 +27,7 @@ from nmt.translation.glossary import constraints_of
 from nmt.translation.heads import Heads
 from nmt.translation.nbest import ends_of_parts, join, search_for_texts
 from nmt.translation.notes import excess_of_source, excess_of_target
+from nmt.translation.predictions import Look, Pair, predictions
 from nmt.translation.request import Request, SourcePart
 from nmt.translation.shortlist import Shortlist
 from nmt.translation.stepping import Stepper, cast_once, evaluating, heads_of, no_check
@@ -35,7 +36,6 @@ from nmt.translation.views import view_all
 
 END = SPECIAL_PIECES[EOS]
 LENGTH_RATIO, EXTRA_LENGTH = 2.0, 10  # of the longest translation, if the run does not store them
-FORCED_PLACES = 100_000  # limit on sentences times longest length squared in a batch of forced decoding
 #: Wraps a step function and its first state, to see what a search does with them.
 Watch = Callable[[Step, SearchState], tuple[Step, SearchState]]
 
@@ -242,43 +242,26 @@ class Translator:
         self,
         sources: Sequence[str],
         targets: Sequence[str],
-        look: Callable[[Seq2Seq, Batch, Sequence[Pins]], forcing.Forced],
+        look: Look,
         contexts: Sequence[Sequence[str]] = (),
     ) -> list[Translation]:
         before = self._before(contexts or [()] * len(sources))
         source_tokens = self.tokenizer.source.encode(sources)
         target_tokens = self.tokenizer.target.encode(targets)
-        lengths = [1 + max(map(len, pair)) for pair in zip(source_tokens, target_tokens, strict=True)]
-        order = sorted(range(len(sources)), key=lambda row: -lengths[row])
+        pairs = list(map(Pair, source_tokens, target_tokens, before, repeat(self.pins)))
         results: list[Translation | None] = [None] * len(sources)
-        with evaluating(self.models):
-            start = 0
-            while start < len(order):
-                size = max(1, min(self.batch_sentences, FORCED_PLACES // lengths[order[start]] ** 2))
-                rows = order[start : start + size]
-                start += size
-                batch = make_batch([source_tokens[row] for row in rows], [target_tokens[row] for row in rows], rows)
-                batch = batch._replace(context=context_tensor([before[row] for row in rows]))
-                forced = look(self.models[0], batch.to(self.compute.device), [self.pins] * len(rows))
-                totals = forced.log_probs.sum(1).tolist()
-                log_probs, best = forced.log_probs.tolist(), forced.best.tolist()
-                weights = None if forced.weights is None else forced.weights.float().cpu().numpy()
-                for at, row in enumerate(rows):
-                    tokens = [*target_tokens[row], EOS]
-                    # A copy, so that a short line does not keep the whole batch in memory.
-                    seen = None if weights is None else weights[at, :, : len(tokens)].copy()
-                    hypothesis = Hypothesis(tokens, totals[at], totals[at], seen)
-                    spans = self.tokenizer.source.spans(source_tokens[row], sources[row])
-                    sees = self._seen(contexts[row], before[row]) if contexts else []
-                    results[row] = self._translation(
-                        sources[row], source_tokens[row], spans, hypothesis, sees
-                    )._replace(
-                        text=targets[row],
-                        spans=self.tokenizer.target.spans(tokens, targets[row]),
-                        log_probs=log_probs[at][: len(tokens)],
-                        best_log_probs=best[at][: len(tokens)],
-                        pins=self.pins,
-                    )
+        for row, forced in predictions(self, pairs, look):
+            tokens = [*target_tokens[row], EOS]
+            hypothesis = Hypothesis(tokens, forced.log_prob, forced.log_prob, forced.weights)
+            spans = self.tokenizer.source.spans(source_tokens[row], sources[row])
+            sees = self._seen(contexts[row], before[row]) if contexts else []
+            results[row] = self._translation(sources[row], source_tokens[row], spans, hypothesis, sees)._replace(
+                text=targets[row],
+                spans=self.tokenizer.target.spans(tokens, targets[row]),
+                log_probs=forced.log_probs,
+                best_log_probs=list(map(max, forced.log_probs, forced.others)),
+                pins=self.pins,
+            )
         return [result for result in results if result is not None]
 
     def _prefix(self, text: str, line: int) -> tuple[Prefix, str]:

@@ -1,7 +1,7 @@
 """The result of translating, from which scores, alignments and heatmaps are computed."""
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,8 @@ from nmt.text.spans import Span
 Attends = Literal["encoder", "decoder", "cross"]
 #: What a picture shows: one of these, or the attention to the source and to the sentences before it.
 View = Literal["encoder", "decoder", "cross", "context"]
+#: A word with a lower confidence is doubtful: more likely wrong than right.
+DOUBTFUL = 0.5
 
 
 class ContextSentence(NamedTuple):
@@ -20,6 +22,43 @@ class ContextSentence(NamedTuple):
     text: str
     pieces: list[str]
     spans: list[Span | None]
+
+
+class Doubt(NamedTuple):
+    """How likely each word of a translation is right.
+
+    Attributes:
+        confidence: [W] the probability of each target word; of each piece where text has no spaces.
+        unattended: the source words, from 0, that hardly any attention fell on; none without attention.
+    """
+
+    confidence: Sequence[float]
+    unattended: Sequence[int] = ()
+
+    @property
+    def mean(self) -> float | None:
+        """The expected share of right words; None without words."""
+        return round(sum(self.confidence) / len(self.confidence), 4) if self.confidence else None
+
+    @property
+    def weakest(self) -> int | None:
+        """The number of the word that is most likely wrong, the first of equals; None without words."""
+        return min(range(len(self.confidence)), key=lambda at: self.confidence[at]) if self.confidence else None
+
+    @property
+    def doubtful(self) -> list[int]:
+        """The words that are more likely wrong than right."""
+        return [at for at, confidence in enumerate(self.confidence) if confidence < DOUBTFUL]
+
+    def as_json(self) -> dict[str, Any]:
+        """The value that docs/translation-json.md describes."""
+        return {
+            "confidence": [*self.confidence],
+            "mean": self.mean,
+            "weakest": self.weakest,
+            "doubtful": self.doubtful,
+            "unattended": [*self.unattended],
+        }
 
 
 class Translation(NamedTuple):
@@ -47,10 +86,12 @@ class Translation(NamedTuple):
             source only.
         log_probs: [T] natural-log probabilities of the target pieces, known under forced decoding only.
         best_log_probs: [T] those of the most probable pieces at the same places, known under forced decoding only.
+        other_log_probs: [T] those of the most probable other pieces, known where search's pieces are predicted again.
         cut: whether it has as many pieces as search allows, so that it had to end; false under forced decoding.
         pins: the source pieces that a person let single steps look at, by step.
         tagged: the translation of a text with tags, with its tags; see `nmt.alignment.tagged_lines`.
         notes: warnings on the sentence, such as "is longer than the 50 positions ..."; the best translation has them.
+        doubt: how likely each word is right; None if nobody asked.
     """
 
     source: str
@@ -72,6 +113,8 @@ class Translation(NamedTuple):
     pins: Mapping[int, Sequence[int]] = {}
     notes: Sequence[str] = ()
     tagged: str = ""
+    other_log_probs: Sequence[float] = ()
+    doubt: Doubt | None = None
 
 
 class Views(NamedTuple):

@@ -13,7 +13,7 @@ from nmt.model import Seq2Seq
 from nmt.system.compute import Compute
 from nmt.text.tokenizer import BOS, EOS, SPECIAL_PIECES, Tokenizer
 from nmt.translation import forcing
-from nmt.translation.contexts import weights_of_context, with_context
+from nmt.translation.contexts import Tokens, weights_of_context, with_context
 from nmt.translation.types import Translation, Views
 
 BEGIN, END = SPECIAL_PIECES[BOS], SPECIAL_PIECES[EOS]
@@ -24,15 +24,21 @@ def can_look(translation: Translation) -> bool:
     return len(translation.source_pieces) > 1 and translation.source_pieces.count(END) == 1
 
 
+def ids_of(tokenizer: Tokenizer, translation: Translation) -> tuple[list[int], list[int], Tokens]:
+    """The tokens of source and target without their ends, and those of each sentence before the source."""
+    pieces = translation.pieces
+    target = tokenizer.target.ids(pieces[:-1] if pieces[-1:] == [END] else pieces)
+    before = [tokenizer.source.ids(sentence.pieces[:-1]) for sentence in translation.context]
+    return tokenizer.source.ids(translation.source_pieces[:-1]), target, before
+
+
 def views(model: Seq2Seq, tokenizer: Tokenizer, translation: Translation, compute: Compute) -> Views:
     """A translation that `can_look`, seen by a model in evaluation mode: its weights while it predicts these pieces.
 
     Its pins hold here, too.
     """
-    source = tokenizer.source.ids(translation.source_pieces[:-1])
     pieces = translation.pieces
-    target = tokenizer.target.ids(pieces[:-1] if pieces[-1:] == [END] else pieces)
-    before = [tokenizer.source.ids(sentence.pieces[:-1]) for sentence in translation.context]
+    source, target, before = ids_of(tokenizer, translation)
     batch = make_batch([source], [target], [0])._replace(context=context_tensor([before]))
     with compute.autocast(), torch.no_grad():
         looks = forcing.look(model, batch.to(compute.device), [translation.pins])

@@ -99,8 +99,7 @@ def test_the_arithmetic_is_chosen_by_chrf_where_bleu_is_blind(
     monkeypatch.setattr(Compute, "emulates", False)
     rows = [row for row in pairs(340)[300:] if len(row[0].split()) < 3][:6]
     run = Run(Path(shutil.copytree(trained, here / "run")))
-    line = measured(run, CPU, [row[0] for row in rows], [row[1] for row in rows], "en")
-    assert line is not None
+    line, _ = measured(run, CPU, [row[0] for row in rows], [row[1] for row in rows], "en")
     assert "validation chrF" in line
     noted = run.facts()["precision"]
     assert noted["valid_chrf"]["float32"] > 0

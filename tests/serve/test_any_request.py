@@ -44,7 +44,18 @@ SCALARS = st.one_of(
 )
 KINDS: tuple[type[BaseModel], ...] = (*ROUTES.values(), bodies.SearchBody, bodies.EditsBody, bodies.PinBody)
 FIELDS = sorted({name for body in KINDS for name in body.model_fields})
-WORDS = ("alignment", "weights", "self_weights", "alternatives", "stages", "beam", "attention", "erasure", "gradient")
+WORDS = (
+    "alignment",
+    "weights",
+    "self_weights",
+    "alternatives",
+    "stages",
+    "beam",
+    "doubt",
+    "attention",
+    "erasure",
+    "gradient",
+)
 JSON: st.SearchStrategy[Any] = st.recursive(
     SCALARS,
     lambda inner: st.one_of(

@@ -20,6 +20,9 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A report of two runs with every section."""
     first = documents.dogs(stages=documents.stages())
     first["beam"] = documents.beam()
+    first["hypotheses"][0]["doubt"] = {
+        "confidence": [0.97, 0.31], "mean": 0.64, "weakest": 1, "doubtful": [1], "unattended": [0]
+    }  # fmt: skip
     for at, piece in enumerate(first["hypotheses"][0]["pieces"]):
         others = [{"text": piece["text"], "log_prob": -0.1, "rank": 1}, {"text": "▁cats", "log_prob": -2.0, "rank": 2}]
         piece.update(log_prob=-0.1 * (at + 1), forced=False, alternatives=others)
@@ -58,6 +61,18 @@ def test_words_light_their_partners_by_pointer_focus_and_tap(visit: Visit, file:
     dogs.tap()
     page.locator("h1").tap()
     assert "“dogs” looks at" in status.inner_text(), "a tap stays"
+
+
+def test_doubtful_words_are_marked_and_named(visit: Visit, file: str) -> None:
+    page = visit(file)
+    assert texts(page, "#v-sentence button.doubtful") == ["dogs"]
+    assert texts(page, "#v-sentence button.unattended") == ["Zwei"]
+    title = page.locator("#v-sentence button.doubtful").get_attribute("title")
+    assert title == "confidence 0.31: more likely wrong than right"
+    assert page.locator("#v-sentence .sentences .note").inner_text() == (
+        "Confidence: mean 0.64, lowest 0.31 at dogs. Wavy words are more likely wrong than right: dogs. "
+        "Dotted words got hardly any attention: Zwei."
+    )
 
 
 def test_the_keyboard_walks_words_matrix_links_and_tree(visit: Visit, file: str) -> None:

@@ -192,8 +192,8 @@ function controls(hypothesis, view, settings) {
   );
 }
 
-/** A sentence as words that light their partners. */
-export function sentence(side, units, axis, selection, label) {
+/** A sentence as words that light their partners; `marks` gives for the number of a word its class and what it means. */
+export function sentence(side, units, axis, selection, label, marks = new Map()) {
   const words = side.words;
   const spoken = h("p", { class: "sentence", dir: side.direction, role: "group", "aria-label": label });
   let last = 0;
@@ -205,7 +205,8 @@ export function sentence(side, units, axis, selection, label) {
         "button",
         {
           type: "button",
-          class: "word",
+          class: `word ${marks.get(at)?.kind ?? ""}`.trim(),
+          title: marks.get(at)?.title ?? null,
           [`data-${axis}`]: unit < 0 ? null : unit,
           "data-stop": true,
           tabindex: at ? -1 : 0,
@@ -285,6 +286,36 @@ export function showAlignment(box, translation, hypothesis, settings, selection,
   );
 }
 
+function doubtful(doubt) {
+  const title = (at) => `confidence ${number(doubt.confidence[at])}: more likely wrong than right`;
+  return new Map((doubt?.doubtful ?? []).map((at) => [at, { kind: "doubtful", title: title(at) }]));
+}
+
+function unattended(doubt) {
+  const mark = { kind: "unattended", title: "hardly any attention: it may be untranslated" };
+  return new Map((doubt?.unattended ?? []).map((at) => [at, mark]));
+}
+
+/** What the marks of words mean, in words that a screen reader says, too; null without doubts. */
+function legend(source, hypothesis) {
+  const doubt = hypothesis.doubt;
+  if (!doubt?.confidence.length) return null;
+  const named = (side, numbers) =>
+    numbers.flatMap((at, place) => [place ? ", " : " ", h("bdi", {}, visible(side.words[at].text))]);
+  const { mean, weakest } = doubt;
+  return h(
+    "p",
+    { class: "note" },
+    `Confidence: mean ${number(mean)}, lowest ${number(doubt.confidence[weakest])} at`,
+    named(hypothesis, [weakest]),
+    ". ",
+    doubt.doubtful.length ? [h("span", { class: "word doubtful" }, "Wavy")] : "",
+    doubt.doubtful.length ? [" words are more likely wrong than right:", ...named(hypothesis, doubt.doubtful), ". "] : "",
+    doubt.unattended.length ? [h("span", { class: "word unattended" }, "Dotted")] : "",
+    doubt.unattended.length ? [" words got hardly any attention:", ...named(source, doubt.unattended), "."] : "",
+  );
+}
+
 /** Source and target of a translation as lines of words that light each other's partners. */
 export function showSentences(box, translation, hypothesis, settings, selection, ways) {
   const cross = wordsOf(translation, hypothesis, settings);
@@ -295,8 +326,9 @@ export function showSentences(box, translation, hypothesis, settings, selection,
     (translation.context ?? []).map((side) =>
       h("p", { class: "sentence dim", dir: side.direction, title: "sentence before" }, visible(side.text)),
     ),
-    sentence(translation.source, columns, "column", selection, "Source"),
-    sentence(hypothesis, rows, "row", selection, "Translation"),
+    sentence(translation.source, columns, "column", selection, "Source", unattended(hypothesis.doubt)),
+    sentence(hypothesis, rows, "row", selection, "Translation", doubtful(hypothesis.doubt)),
+    legend(translation.source, hypothesis),
   );
   const status = h("p", { class: "status", role: "status" });
   if (cross) {
