@@ -35,11 +35,13 @@ ROOMS = {
     "runs": {"nmt", "config", "text", "model", "data"},
 }
 ROOMS["build"] = {*ROOMS}
+ROOMS["documents"] = {"text"}
 #: One folder for each command. No command imports another, but `compare` asks `evaluate` to score.
 VERBS = {
     verb: set[str]() for verb in ("train", "translate", "evaluate", "align", "contrast", "check", "export", "serve")
 }
 VERBS["compare"] = {"evaluate"}
+VERBS["translate"] = {"documents"}  # on request
 TOP = {
     "links": set[str](),
     "notebook": {"viewer", "drawing"},
@@ -47,7 +49,7 @@ TOP = {
     "hub": {"nmt", "api", "data", "runs"},  # nmt for the version
     "__init__": {"api", "notebook"},  # on request
     "__main__": {"nmt", "config"},
-    **{verb: {*ROOMS, *more, "nmt"} for verb, more in VERBS.items()},
+    **{verb: {*ROOMS, *more, "nmt"} - ({"documents"} - more) for verb, more in VERBS.items()},
 }
 
 DOORS = {
@@ -85,7 +87,7 @@ DOORS = {
 
 
 # Packages that may be deleted with their tests: nothing else imports them.
-EXTRAS = {"compare", "export", "serve"}
+EXTRAS = {"compare", "documents", "export", "serve"}
 
 
 # Who may ask for the class that a choice stands for. The command line refuses to set it.
@@ -199,10 +201,10 @@ def test_modules_have_names_of_their_own_and_no_gerunds() -> None:
 #: The most lines of a file, and of each room together; of the files at the top in "". What grows must cut.
 MOST_LINES = 400
 BUDGETS = {
-    "": 1107, "align": 396, "alignment": 596, "attention": 1411, "build": 1644, "check": 111, "compare": 4133,
-    "config": 1401, "contrast": 179, "data": 4508, "drawing": 862, "evaluate": 533, "evaluation": 1182,
-    "export": 1130, "inspection": 1220, "kernels": 1442, "model": 3187, "runs": 556, "search": 637, "serve": 2537,
-    "system": 1876, "text": 1327, "train": 1760, "training": 2075, "translate": 847, "translation": 1509,
+    "": 1107, "align": 396, "alignment": 596, "attention": 1411, "build": 1646, "check": 111, "compare": 4133,
+    "config": 1401, "contrast": 179, "data": 4508, "documents": 1600, "drawing": 862, "evaluate": 533,
+    "evaluation": 1182, "export": 1130, "inspection": 1220, "kernels": 1442, "model": 3187, "runs": 556, "search": 637,
+    "serve": 2537, "system": 1876, "text": 1327, "train": 1760, "training": 2075, "translate": 960, "translation": 1509,
     "viewer": 451,
 }  # fmt: skip
 

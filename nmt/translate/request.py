@@ -15,6 +15,9 @@ from nmt.system.files import STANDARD
 from nmt.translate.partial import Resume
 from nmt.translation.types import View
 
+#: The endings of documents, which the extra `documents` reads.
+DOCUMENTS = (".srt", ".vtt")
+
 
 @dataclass(frozen=True)
 class Translating:
@@ -22,6 +25,7 @@ class Translating:
 
     translator: TranslatorRequest
     input: Path | None
+    input_format: Literal["auto", "lines"]
     output: Path | None
     format: Literal["text", "tsv", "jsonl", "json"]
     scores: bool
@@ -58,6 +62,25 @@ class Translating:
             raise UserError(f"resume={self.resume}: must be true, auto or false.")
         if self.resumes != "false" and not self.files:
             raise UserError(f"resume={self.resumes} needs a file to continue. Give output=FILE as well.")
+
+    @property
+    def is_document(self) -> bool:
+        """Whether the input is a document by its ending, and no lines."""
+        return self.input_format == "auto" and self.input is not None and self.input.suffix.lower() in DOCUMENTS
+
+    @property
+    def lines_only(self) -> list[str]:
+        """The settings that are given and that a document cannot have."""
+        keys = {
+            "format": "text",
+            "scores": False,
+            "prefix": None,
+            "alignments": None,
+            "heatmaps": None,
+            "resume": "false",
+        }
+        values = {key: getattr(self, key) for key in keys} | {"resume": self.resumes}
+        return [f"{key}={values[key]}" for key, usual in keys.items() if values[key] != usual]
 
     @property
     def keeps_beam(self) -> bool:

@@ -22,6 +22,7 @@ from nmt.system.files import STANDARD, is_regular
 from nmt.system.locks import OUTPUT, locked
 from nmt.system.terminal import print_message, visible
 from nmt.text.canonical import shows_nothing
+from nmt.translate.document_file import translate_document
 from nmt.translate.lines import LineProgress, arriving, full, typed
 from nmt.translate.output import Format, Line, Write, documents, links_below, links_of_words, pictures, records
 from nmt.translate.partial import PartialFiles, partial_files
@@ -41,7 +42,8 @@ def translate(request: Translating) -> int:
     """
     if request.only_text:
         request = dataclasses.replace(request, translator=for_text(request.translator))
-    return shared(request.translator, request.keeps_weights, functools.partial(_translate, request))
+    work = translate_document if request.is_document else _translate
+    return shared(request.translator, request.keeps_weights, functools.partial(work, request))
 
 
 def _translate(request: Translating, opened: Callable[[], Translator]) -> int:

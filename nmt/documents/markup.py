@@ -1,0 +1,222 @@
+"""Tokens of HTML and XML, and runs of them as segments with tags."""
+
+import html
+import re
+from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple
+
+from nmt.documents.segments import Segment, Tag
+
+# Unfinished comments end with the file, so that the time is linear.
+_PARTS = r"""(?P<lone><!--.*?(?:-->|\Z)|<\?.*?(?:\?>|\Z)|<!DOCTYPE[^<>\[]*(?:\[[^\]]*\]\s*)?>{raw})
+    |<!\[CDATA\[(?P<cdata>.*?)(?:\]\]>|\Z)
+    |<(?P<close>/)?(?P<name>[A-Za-z_:][^\s/>]*+)(?:[^<>"']|"[^"]*"|'[^']*')*?(?P<empty>/)?>
+    |(?P<text>[^<]++|<)"""
+_RAW = r"""|<(?P<raw>script|style|textarea|template)(?=[\s/>])(?:[^<>"']|"[^"]*"|'[^']*')*+>.*?(?:</(?P=raw)\s*>|\Z)"""
+_XML = re.compile(_PARTS.format(raw=""), re.VERBOSE | re.DOTALL)
+_HTML = re.compile(_PARTS.format(raw=_RAW), re.VERBOSE | re.DOTALL | re.IGNORECASE)
+_BRACES = re.compile(r"(\{\\[^}]*\}|<[^<>]*>)")
+_SPACE = re.compile(r"[ \t\r\n\f]+")
+
+
+class Token(NamedTuple):
+    """A token as the file has it: text, an opening or closing tag, or what is alone: an empty tag, a comment.
+
+    Attributes:
+        kind: text, open, close or lone.
+        raw: as it stands in the file.
+        name: of a tag.
+        value: what text says; None to unescape `raw`.
+    """
+
+    kind: str
+    raw: str
+    name: str = ""
+    value: str | None = None
+
+
+class Inline(NamedTuple):
+    """A run of tokens as a segment: what stands before its slot, what stands in it and after it."""
+
+    before: str
+    segment: Segment
+    raw: str
+    after: str
+
+
+def tokens_of(text: str, *, void: Collection[str] = (), xml: bool = False) -> list[Token]:
+    """The tokens of a text, which they add up to.
+
+    Args:
+        text: HTML or XML.
+        void: names of tags that are never closed.
+        xml: whether it is XML, where no element has text without tags by its name.
+    """
+    tokens = []
+    for match in (_XML if xml else _HTML).finditer(text):
+        raw, name = match[0], match["name"]
+        if name is not None:
+            empty = match["empty"] or name.lower() in void
+            tokens.append(Token("close" if match["close"] else "lone" if empty else "open", raw, name))
+        elif match["cdata"] is not None:
+            tokens.append(Token("text", raw, value=match["cdata"]))
+        else:
+            tokens.append(Token("lone" if match["lone"] else "text", raw))
+    return tokens
+
+
+def subtitle_tokens(text: str) -> list[Token]:
+    """The tokens of a subtitle: text, tags such as <i>, and what is in braces after a backslash."""
+    return [_subtitle_token(part) for part in _BRACES.split(text) if part]
+
+
+def _subtitle_token(raw: str) -> Token:
+    tag = re.fullmatch(r"<(/?)([a-zA-Z]+)\b[^<>]*>", raw)
+    if tag is None:
+        return Token("lone" if _BRACES.fullmatch(raw) else "text", raw)
+    return Token("close" if tag[1] else "open", raw, tag[2])
+
+
+def closed(tokens: Sequence[Token], is_opaque: Callable[[Token], bool]) -> list[Token]:
+    """The tokens with each opaque element, from its opening tag to its closing one, as one that is alone."""
+    result, at = list[Token](), 0
+    partners = matches(tokens)
+    while at < len(tokens):
+        token, partner = tokens[at], partners.get(at)
+        if token.kind == "open" and partner is not None and is_opaque(token):
+            result.append(Token("lone", "".join(each.raw for each in tokens[at : partner + 1]), token.name))
+            at = partner
+        else:
+            result.append(token)
+        at += 1
+    return result
+
+
+def matches(tokens: Sequence[Token]) -> dict[int, int]:
+    """The closing tag of each opening one and the other way round, as far as they nest."""
+    partners, opened = dict[int, int](), list[int]()
+    for number, token in enumerate(tokens):
+        if token.kind == "open":
+            opened.append(number)
+        elif token.kind == "close":
+            depth = next((d for d in range(1, min(len(opened), 32) + 1) if tokens[opened[-d]].name == token.name), 0)
+            if depth:
+                partners[opened[-depth]], partners[number] = number, opened[-depth]
+                del opened[-depth:]
+    return partners
+
+
+def inline(
+    tokens: Sequence[Token], *, unescape: Callable[[str], str] = html.unescape, collapse: bool = True
+) -> Inline | None:
+    """A run of tokens as a segment; None if it has no text.
+
+    White space and tags around the whole text stay outside the slot. White space inside becomes one space if
+    `collapse`. A tag beside a tag at the same place is one with it.
+    """
+    partners = matches(tokens)
+    first, last = 0, len(tokens)
+    while first < last:
+        if _is_outside(tokens[first], partners.get(first)):
+            first += 1
+        elif _is_outside(tokens[last - 1], partners.get(last - 1)):
+            last -= 1
+        elif partners.get(first) == last - 1:
+            first, last = first + 1, last - 1
+        else:
+            break
+    inner = list(tokens[first:last])
+    if not any(token.kind == "text" and (token.value or token.raw).strip() for token in inner):
+        return None
+    before, after = "".join(token.raw for token in tokens[:first]), "".join(token.raw for token in tokens[last:])
+    if inner[0].kind == "text" and inner[0].value is None:
+        stripped = inner[0].raw.lstrip()
+        before += inner[0].raw[: len(inner[0].raw) - len(stripped)]
+        inner[0] = inner[0]._replace(raw=stripped)
+    if inner[-1].kind == "text" and inner[-1].value is None:
+        stripped = inner[-1].raw.rstrip()
+        after = inner[-1].raw[len(stripped) :] + after
+        inner[-1] = inner[-1]._replace(raw=stripped)
+    return Inline(before, _segment(inner, unescape, collapse), "".join(token.raw for token in inner), after)
+
+
+def _is_outside(token: Token, partner: int | None) -> bool:
+    """Whether a token at either end of a run need not be in its segment."""
+    if token.kind == "text":
+        return not (token.value or token.raw).strip()
+    return partner is None
+
+
+def _segment(tokens: Sequence[Token], unescape: Callable[[str], str], collapse: bool) -> Segment:
+    partners, text = matches(tokens), ""
+    tags = list[Tag]()
+    number = 0
+    open_tags = dict[int, int]()  # number of an opening token -> number of its tag
+    while number < len(tokens):
+        if tokens[number].kind == "text":
+            value = tokens[number].value
+            if value is None:
+                value = unescape(tokens[number].raw)
+                value = _SPACE.sub(" ", value) if collapse else value
+                value = value[1:] if collapse and text[-1:] in (" ", "\n") and value[:1] == " " else value
+            text += value
+            number += 1
+            continue
+        end = number
+        while end < len(tokens) and tokens[end].kind != "text":
+            end += 1
+        _add_tags(tokens, range(number, end), partners, len(text), tags, open_tags)
+        number = end
+    # A pair around a space that went is alone.
+    tags = [tag if tag.start < tag.end else Tag(tag.start, tag.start, tag.opening + tag.closing) for tag in tags]
+    return Segment(text, _merged(tags))
+
+
+def _add_tags(
+    tokens: Sequence[Token],
+    group: range,
+    partners: dict[int, int],
+    at: int,
+    tags: list[Tag],
+    open_tags: dict[int, int],
+) -> None:
+    """Add the tags that stand between two texts: closing ones with what is before them, single ones, opening ones."""
+    single = ""
+    number, inside = group.start, False  # inside: after an opening tag of this group
+    while number in group:
+        token, partner = tokens[number], partners.get(number)
+        if token.kind == "close" and partner is not None:
+            tag = open_tags[partner]
+            tags[tag] = tags[tag]._replace(end=at, closing=single + token.raw)
+            single = ""
+        elif token.kind == "open" and partner is not None and partner not in group:
+            if single and not inside:
+                tags.append(Tag(at, at, single))
+                single = ""
+            if inside:
+                tags[-1] = tags[-1]._replace(opening=tags[-1].opening + single)
+                single = ""
+            open_tags[number] = len(tags)
+            tags.append(Tag(at, at, token.raw, "?"))
+            inside = True
+        else:  # alone, or a pair with no text
+            end = partner if token.kind == "open" and partner is not None else number
+            single += "".join(each.raw for each in tokens[number : end + 1])
+            number = end
+        number += 1
+    if single and inside:
+        tags[-1] = tags[-1]._replace(opening=tags[-1].opening + single)
+    elif single:
+        tags.append(Tag(at, at, single))
+
+
+def _merged(tags: Sequence[Tag]) -> list[Tag]:
+    """Tags with pairs around the same characters as one."""
+    merged = list[Tag]()
+    for tag in tags:
+        outer = merged[-1] if merged else None
+        if outer is not None and tag.start < tag.end and (tag.start, tag.end) == (outer.start, outer.end):
+            merged[-1] = Tag(tag.start, tag.end, outer.opening + tag.opening, tag.closing + outer.closing)
+        else:
+            merged.append(tag)
+    return merged

@@ -1,0 +1,88 @@
+"""Where the tags of a segment stand in its translation: around the words at the same place of the same sentence."""
+
+import bisect
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from nmt.documents.segments import Segment, Tag
+
+_CHARACTER = r"\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+#: A word, or the marks beside it. Chinese and Japanese, which have no spaces, are cut between any characters.
+_WORD = re.compile(rf"[{_CHARACTER}]|[^\W{_CHARACTER}]+(?:['’.,-][^\W{_CHARACTER}]+)*|[^\w\s]+")
+
+
+class Sentence(NamedTuple):
+    """A sentence of a segment, its translation, and the white space between it and the next one."""
+
+    source: str
+    target: str
+    space: str
+
+
+class _Place(NamedTuple):
+    """Words of a sentence: [begin, end) of characters, in the source segment and in its translation."""
+
+    end: int
+    source: list[tuple[int, int]]
+    target: list[tuple[int, int]]
+    start_of_target: int
+
+
+def place(segment: Segment, sentences: Sequence[Sentence]) -> Segment:
+    """The translation of a segment, whose sentences add up to its text, with its tags.
+
+    No word is cut, no pair is lost, and nesting stays as it was.
+    """
+    places = list[_Place]()
+    at, text = 0, ""
+    for sentence in sentences:
+        words = _words(sentence.source, at), _words(sentence.target, len(text))
+        at += len(sentence.source + sentence.space)
+        places.append(_Place(at, *words, len(text)))
+        text += sentence.target + sentence.space
+    tags = list[Tag]()
+    around = [(len(segment.text), len(text))]  # ends of the pairs around a tag, in the source and in the target
+    floor = 0
+    for tag in segment.tags:
+        while len(around) > 1 and tag.start >= around[-1][0]:
+            floor = max(floor, around.pop()[1])
+        most = around[-1][1]
+        single = tag.start == tag.end
+        begins = not single or tag.start == 0 or segment.text[tag.start - 1].isspace()
+        start = _position(places, tag.start, len(text), begins=begins)
+        start = min(max(start, floor), most)
+        end = start
+        if not single:
+            end = max(_position(places, tag.end, len(text), begins=False), _end_of_word(text, start))
+            end = min(max(end, start), most)
+            around.append((tag.end, end))
+        floor = start
+        tags.append(Tag(start, end, tag.opening, tag.closing))
+    return Segment(text, tags)
+
+
+def _words(text: str, offset: int) -> list[tuple[int, int]]:
+    return [(word.start() + offset, word.end() + offset) for word in _WORD.finditer(text)]
+
+
+def _end_of_word(text: str, start: int) -> int:
+    word = _WORD.search(text, start)
+    return word.end() if word else start
+
+
+def _position(places: Sequence[_Place], at: int, end: int, *, begins: bool) -> int:
+    """The place in the target of what begins, or ends, at a character of the source."""
+    number = bisect.bisect_right([place.end for place in places], at) if begins else 0
+    if not begins:
+        number = bisect.bisect_left([place.end for place in places], at)
+    if number >= len(places):
+        return end
+    _, source, target, start = places[number]
+    if not source or not target:
+        return start
+    before = sum(1 for word in source if (word[1] <= at if begins else word[0] < at))
+    word = (2 * before * len(target) + len(source)) // (2 * len(source))  # halves are rounded up
+    if begins:
+        return target[word][0] if word < len(target) else target[-1][1]
+    return target[word - 1][1] if word else start
