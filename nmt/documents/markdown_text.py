@@ -85,7 +85,8 @@ def _pattern(child: "Block") -> tuple[str, Token]:
     """What an inline token of the parser looks like in the file, and the token that it is."""
     kind, _, side = child.type.rpartition("_")
     if child.type in ("text", "text_special"):
-        return re.escape(child.markup or child.content), Token("text", "", value=child.content)
+        raw = re.escape(child.markup or child.content).replace("\\|", r"\\?\|")  # in a table
+        return raw, Token("text", "", value=child.content)
     if child.type in ("softbreak", "hardbreak"):
         # The next line of a quotation or a list begins with its mark.
         return r"[ \t]*\\?\r?\n(?:[ \t]*>)*[ \t]*", Token("text", "", value=" " if child.type == "softbreak" else "\n")

@@ -158,7 +158,7 @@ def _segment(tokens: Sequence[Token], unescape: Callable[[str], str], collapse: 
             if value is None:
                 value = unescape(tokens[number].raw)
                 value = _SPACE.sub(" ", value) if collapse else value
-                value = value[1:] if collapse and text[-1:] in (" ", "\n") and value[:1] == " " else value
+                value = value[1:] if collapse and text.endswith("\n") and value.startswith(" ") else value
             text += value
             number += 1
             continue
@@ -169,7 +169,7 @@ def _segment(tokens: Sequence[Token], unescape: Callable[[str], str], collapse: 
         number = end
     # A pair around a space that went is alone.
     tags = [tag if tag.start < tag.end else Tag(tag.start, tag.start, tag.opening + tag.closing) for tag in tags]
-    return Segment(text, _merged(tags))
+    return Segment(text, tuple(_merged(tags)))
 
 
 def _add_tags(

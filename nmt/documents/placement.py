@@ -49,17 +49,22 @@ def place(segment: Segment, sentences: Sequence[Sentence]) -> Segment:
             floor = max(floor, around.pop()[1])
         most = around[-1][1]
         single = tag.start == tag.end
-        begins = not single or tag.start == 0 or segment.text[tag.start - 1].isspace()
+        before, after = segment.text[: tag.start][-1:], segment.text[tag.start :][:1]
+        apart = single and before.isspace() and after.isspace()  # as a word is
+        begins = not apart and (not single or not before or before.isspace())
         start = _position(places, tag.start, len(text), begins=begins)
+        if apart and text[start : start + 1].isspace():
+            start += 1
         start = min(max(start, floor), most)
+        opening = tag.opening + " " * (apart and not text[start : start + 1].isspace())
         end = start
         if not single:
             end = max(_position(places, tag.end, len(text), begins=False), _end_of_word(text, start))
             end = min(max(end, start), most)
             around.append((tag.end, end))
         floor = start
-        tags.append(Tag(start, end, tag.opening, tag.closing))
-    return Segment(text, tags)
+        tags.append(Tag(start, end, opening, tag.closing))
+    return Segment(text, tuple(tags))
 
 
 def _words(text: str, offset: int) -> list[tuple[int, int]]:

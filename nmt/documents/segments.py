@@ -32,7 +32,7 @@ class Segment(NamedTuple):
     """Plain text with the places of its tags."""
 
     text: str
-    tags: Sequence[Tag] = ()
+    tags: tuple[Tag, ...] = ()
 
     def render(self, escape: Callable[[str], str] = str) -> str:
         """The text as `escape` writes it, with its tags."""

@@ -29,8 +29,16 @@ def translated(document: Document, language: str, translate: Callable[[Sequence[
         translate: called once, with all sentences; gives as many translations.
     """
     split = [list(sentences_of(segment.text, language)) for segment in document.segments]
-    results = iter(translate([sentence for sentences in split for sentence, _ in sentences if sentence]))
+    sources = [" ".join(text.split()) for sentences in split for text, _ in sentences if text]
+    results = zip(sources, translate(sources), strict=True)
+
+    def sentence(text: str, space: str) -> Sentence:
+        if not text:
+            return Sentence("", "", space)
+        source, target = next(results)
+        return Sentence(text, text if target == source else target, space)
+
     return [
-        place(segment, [Sentence(text, next(results) if text else "", space) for text, space in sentences])
+        place(segment, [sentence(*each) for each in sentences])
         for segment, sentences in zip(document.segments, split, strict=True)
     ]

@@ -109,7 +109,7 @@ def _joined(group: Sequence[_Part]) -> Segment:
             text += " "
         tags += [tag._replace(start=tag.start + len(text), end=tag.end + len(text)) for tag in part.segment.tags]
         text += part.segment.text
-    return Segment(text, tags)
+    return Segment(text, tuple(tags))
 
 
 def _writer(
