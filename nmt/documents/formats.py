@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from nmt.documents.archive import KINDS, read_archive
 from nmt.documents.catalogues import PO_DECLARED, read_json_strings, read_po, read_yaml_strings
 from nmt.documents.exchange import read_tmx, read_xliff
 from nmt.documents.markdown_text import read_markdown
@@ -103,6 +104,9 @@ def read_document(path: Path, source: str = "", target: str = "") -> Document:
     if len(data) > MOST_BYTES:
         raise UserError(f"{path} has more than {MOST_BYTES >> 20} MiB. Split it.")
     ending = path.suffix.lower()
+    if ending in KINDS:
+        slots = Slots()
+        return Document(slots, read_archive(data, str(path), ending, slots))
     form = _TEXTS[ending]
     if ending == ".tmx":
         form = form._replace(read=partial(read_tmx, source=source, target=target))

@@ -21,9 +21,13 @@ class Sentence(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """Words of a sentence: [begin, end) of characters, in the source segment and in its translation."""
+    """A sentence in its segment: where it ends, and the [begin, end) of its words there and in the translation.
+
+    `shift` is the way from a character to the same one in the translation if the sentence stays as it is.
+    """
 
     end: int
+    shift: int | None
     source: list[tuple[int, int]]
     target: list[tuple[int, int]]
     start_of_target: int
@@ -38,8 +42,9 @@ def place(segment: Segment, sentences: Sequence[Sentence]) -> Segment:
     at, text = 0, ""
     for sentence in sentences:
         words = _words(sentence.source, at), _words(sentence.target, len(text))
+        shift = len(text) - at if sentence.source == sentence.target else None
         at += len(sentence.source + sentence.space)
-        places.append(_Place(at, *words, len(text)))
+        places.append(_Place(at, shift, *words, len(text)))
         text += sentence.target + sentence.space
     tags = list[Tag]()
     around = [(len(segment.text), len(text))]  # ends of the pairs around a tag, in the source and in the target
@@ -49,18 +54,18 @@ def place(segment: Segment, sentences: Sequence[Sentence]) -> Segment:
             floor = max(floor, around.pop()[1])
         most = around[-1][1]
         single = tag.start == tag.end
-        before, after = segment.text[: tag.start][-1:], segment.text[tag.start :][:1]
+        before, after = segment.text[max(0, tag.start - 1) : tag.start], segment.text[tag.start : tag.start + 1]
         apart = single and before.isspace() and after.isspace()  # as a word is
         begins = not apart and (not single or not before or before.isspace())
         start = _position(places, tag.start, len(text), begins=begins)
-        if apart and text[start : start + 1].isspace():
+        if apart and text[start - 1 : start].strip() and text[start : start + 1].isspace():
             start += 1
         start = min(max(start, floor), most)
         opening = tag.opening + " " * (apart and not text[start : start + 1].isspace())
         end = start
         if not single:
-            end = max(_position(places, tag.end, len(text), begins=False), _end_of_word(text, start))
-            end = min(max(end, start), most)
+            end = _position(places, tag.end, len(text), begins=False)
+            end = min(end if end > start else _end_of_word(text, start), most)
             around.append((tag.end, end))
         floor = start
         tags.append(Tag(start, end, opening, tag.closing))
@@ -78,12 +83,13 @@ def _end_of_word(text: str, start: int) -> int:
 
 def _position(places: Sequence[_Place], at: int, end: int, *, begins: bool) -> int:
     """The place in the target of what begins, or ends, at a character of the source."""
-    number = bisect.bisect_right([place.end for place in places], at) if begins else 0
-    if not begins:
-        number = bisect.bisect_left([place.end for place in places], at)
+    bisected = bisect.bisect_right if begins else bisect.bisect_left
+    number = bisected([place.end for place in places], at)
     if number >= len(places):
         return end
-    _, source, target, start = places[number]
+    _, shift, source, target, start = places[number]
+    if shift is not None:
+        return at + shift
     if not source or not target:
         return start
     before = sum(1 for word in source if (word[1] <= at if begins else word[0] < at))
