@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 from nmt.documents.odf_text import read_odf
 from nmt.documents.ooxml_text import DRAWING, SHEET, WORD, column_names, read_runs
-from nmt.documents.segments import Segment, Slots
+from nmt.documents.segments import Slots
 from nmt.system.errors import UserError
+from nmt.text.tags import Segment
 
 #: The most bytes of all members together.
 MOST_UNPACKED = 1 << 29

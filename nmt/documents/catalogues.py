@@ -7,7 +7,8 @@ from typing import Any
 
 import yaml  # type: ignore[import-untyped]
 
-from nmt.documents.segments import Segment, Slots, is_language, marked
+from nmt.documents.segments import Slots, is_language, marked
+from nmt.text.tags import Segment
 
 _STRING = r'"(?:[^"\\\r\n]|\\[^\r\n])*+"'
 _FIELD = re.compile(

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from nmt.documents.markup import Inline, Token, closed, inline, matches
-from nmt.documents.segments import Segment, Slots, is_language
+from nmt.documents.segments import Slots, is_language
 from nmt.documents.xml_text import attribute, check_xml, prefix_of
+from nmt.text.tags import Segment
 
 #: Inline elements whose content is code.
 _CODES = ("bpt", "ept", "ph", "it", "sub")

@@ -9,11 +9,12 @@ from nmt.documents.archive import KINDS, read_archive
 from nmt.documents.catalogues import PO_DECLARED, read_json_strings, read_po, read_yaml_strings
 from nmt.documents.exchange import read_tmx, read_xliff
 from nmt.documents.markdown_text import read_markdown
-from nmt.documents.segments import Segment, Slots, decode
+from nmt.documents.segments import Slots, decode
 from nmt.documents.subtitles import read_srt, read_vtt
 from nmt.documents.web_pages import HTML_DECLARED, read_html
 from nmt.documents.xml_text import XML_DECLARED
 from nmt.system.errors import UserError
+from nmt.text.tags import Segment
 
 #: The most bytes of a document, packed or not.
 MOST_BYTES = 1 << 28

@@ -6,8 +6,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from nmt.documents.markup import Token, inline, tokens_of
-from nmt.documents.segments import Segment, Slots, is_language, marked
+from nmt.documents.segments import Slots, is_language, marked
 from nmt.documents.web_pages import VOID
+from nmt.text.tags import Segment
 
 if TYPE_CHECKING:
     from markdown_it.token import Token as Block

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
-from nmt.documents.segments import Segment, Tag
+from nmt.text.tags import Segment, Tag
 
 # Unfinished comments end with the file, so that the time is linear.
 _PARTS = r"""(?P<lone><!--.*?(?:-->|\Z)|<\?.*?(?:\?>|\Z)|<!DOCTYPE[^<>\[]*(?:\[[^\]]*\]\s*)?>{raw})
@@ -149,65 +149,75 @@ def _is_outside(token: Token, partner: int | None) -> bool:
 
 def _segment(tokens: Sequence[Token], unescape: Callable[[str], str], collapse: bool) -> Segment:
     partners, text = matches(tokens), ""
-    tags = list[Tag]()
+    tags = _Tags(tokens, partners)
     number = 0
-    open_tags = dict[int, int]()  # number of an opening token -> number of its tag
     while number < len(tokens):
         if tokens[number].kind == "text":
             value = tokens[number].value
             if value is None:
                 value = unescape(tokens[number].raw)
                 value = _SPACE.sub(" ", value) if collapse else value
-                value = value[1:] if collapse and text.endswith("\n") and value.startswith(" ") else value
+                if collapse and value.startswith(" ") and text[-1:].isspace():
+                    value = value[1:]
+                    tags.keep_space(len(text))
             text += value
             number += 1
             continue
         end = number
         while end < len(tokens) and tokens[end].kind != "text":
             end += 1
-        _add_tags(tokens, range(number, end), partners, len(text), tags, open_tags)
+        tags.add(range(number, end), len(text))
         number = end
     # A pair around a space that went is alone.
-    tags = [tag if tag.start < tag.end else Tag(tag.start, tag.start, tag.opening + tag.closing) for tag in tags]
-    return Segment(text, tuple(_merged(tags)))
+    found = [tag if tag.start < tag.end else Tag(tag.start, tag.start, tag.opening + tag.closing) for tag in tags.tags]
+    return Segment(text, tuple(_merged(found)))
 
 
-def _add_tags(
-    tokens: Sequence[Token],
-    group: range,
-    partners: dict[int, int],
-    at: int,
-    tags: list[Tag],
-    open_tags: dict[int, int],
-) -> None:
-    """Add the tags that stand between two texts: closing ones with what is before them, single ones, opening ones."""
-    single = ""
-    number, inside = group.start, False  # inside: after an opening tag of this group
-    while number in group:
-        token, partner = tokens[number], partners.get(number)
-        if token.kind == "close" and partner is not None:
-            tag = open_tags[partner]
-            tags[tag] = tags[tag]._replace(end=at, closing=single + token.raw)
-            single = ""
-        elif token.kind == "open" and partner is not None and partner not in group:
-            if single and not inside:
-                tags.append(Tag(at, at, single))
+class _Tags:
+    """The tags of a run of tokens, collected from one gap between texts to the next."""
+
+    def __init__(self, tokens: Sequence[Token], partners: dict[int, int]) -> None:
+        self.tags: list[Tag] = []
+        self._tokens, self._partners = tokens, partners
+        self._opened = dict[int, int]()  # number of an opening token -> number of its tag
+        self._latest = -1  # the tag, single or closed, that stands at the end of the text
+
+    def keep_space(self, at: int) -> None:
+        """Keep a space after the tag at the end of the text, as there is one before it, too."""
+        if self._latest >= 0 and self.tags[self._latest].end == at:
+            tag = self.tags[self._latest]
+            of_closing = {"closing": f"{tag.closing} "} if tag.closing else {"opening": f"{tag.opening} "}
+            self.tags[self._latest] = tag._replace(**of_closing)
+
+    def add(self, group: range, at: int) -> None:
+        """Add the tags of a group of tokens between two texts: closing ones, single ones, opening ones."""
+        single, number = "", group.start
+        inside = False  # after an opening tag of this group
+        self._latest = -1
+        while number in group:
+            token, partner = self._tokens[number], self._partners.get(number)
+            if token.kind == "close" and partner is not None:
+                self._latest = self._opened[partner]
+                self.tags[self._latest] = self.tags[self._latest]._replace(end=at, closing=single + token.raw)
                 single = ""
-            if inside:
-                tags[-1] = tags[-1]._replace(opening=tags[-1].opening + single)
-                single = ""
-            open_tags[number] = len(tags)
-            tags.append(Tag(at, at, token.raw, "?"))
-            inside = True
-        else:  # alone, or a pair with no text
-            end = partner if token.kind == "open" and partner is not None else number
-            single += "".join(each.raw for each in tokens[number : end + 1])
-            number = end
-        number += 1
-    if single and inside:
-        tags[-1] = tags[-1]._replace(opening=tags[-1].opening + single)
-    elif single:
-        tags.append(Tag(at, at, single))
+            elif token.kind == "open" and partner is not None and partner not in group:
+                self._add_single(single, at, inside)
+                self._opened[number] = len(self.tags)
+                self.tags.append(Tag(at, at, token.raw, "?"))
+                self._latest, single, inside = -1, "", True
+            else:  # alone, or a pair with no text
+                end = partner if token.kind == "open" and partner is not None else number
+                single += "".join(each.raw for each in self._tokens[number : end + 1])
+                number = end
+            number += 1
+        self._add_single(single, at, inside)
+
+    def _add_single(self, raw: str, at: int, inside: bool) -> None:
+        if raw and inside:
+            self.tags[-1] = self.tags[-1]._replace(opening=self.tags[-1].opening + raw)
+        elif raw:
+            self._latest = len(self.tags)
+            self.tags.append(Tag(at, at, raw))
 
 
 def _merged(tags: Sequence[Tag]) -> list[Tag]:

@@ -4,8 +4,9 @@ import html
 from collections.abc import Collection
 
 from nmt.documents.markup import Token, closed, inline, matches
-from nmt.documents.segments import Segment, Slots, is_language
+from nmt.documents.segments import Slots, is_language
 from nmt.documents.xml_text import check_xml, prefix_of
+from nmt.text.tags import Segment
 
 _TEXT = "urn:oasis:names:tc:opendocument:xmlns:text:1.0"
 #: Elements in a paragraph whose content is computed or stands elsewhere.

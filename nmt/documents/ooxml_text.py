@@ -13,8 +13,9 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from nmt.documents.markup import Token, closed, inline, matches
-from nmt.documents.segments import Segment, Slots, is_language
+from nmt.documents.segments import Slots, is_language
 from nmt.documents.xml_text import attribute, check_xml, prefix_of
+from nmt.text.tags import Segment
 
 
 class Names(NamedTuple):

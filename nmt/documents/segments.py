@@ -10,43 +10,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from nmt.system.errors import UserError
+from nmt.text.tags import Segment
 
 # Characters that no text has: Unicode keeps them for the inside of programs.
 _BEGIN, _END = "\ufdd0", "\ufdd1"
 _MARK = re.compile(f"{_BEGIN}([0-9]+){_END}")
-
-
-class Tag(NamedTuple):
-    """A pair of tags around the characters [start, end) of a text, or a single one (start == end, no closing).
-
-    Tags are listed in the order of their openings; they nest or are apart.
-    """
-
-    start: int
-    end: int
-    opening: str
-    closing: str = ""
-
-
-class Segment(NamedTuple):
-    """Plain text with the places of its tags."""
-
-    text: str
-    tags: tuple[Tag, ...] = ()
-
-    def render(self, escape: Callable[[str], str] = str) -> str:
-        """The text as `escape` writes it, with its tags."""
-        events = []
-        for number, tag in enumerate(self.tags):
-            if tag.start < tag.end:
-                events += [(tag.start, 1, number, tag.opening), (tag.end, 0, -number, tag.closing)]
-            else:
-                events.append((tag.start, 1, number, tag.opening + tag.closing))
-        pieces, at = [], 0
-        for position, _, _, tag_text in sorted(events):
-            pieces += [escape(self.text[at:position]), tag_text]
-            at = position
-        return "".join([*pieces, escape(self.text[at:])])
 
 
 class Slot(NamedTuple):

@@ -3,10 +3,11 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from nmt.alignment.tag_projection import LinkedText, project
 from nmt.documents.formats import Document
-from nmt.documents.placement import Sentence, place
-from nmt.documents.segments import Segment
-from nmt.text.sentence_split import split_sentences
+from nmt.documents.segments import is_language
+from nmt.text.sentence_split import FULL_STOPS, split_sentences
+from nmt.text.tags import Segment
 
 _APART = re.compile(r"([\t\n]+)")
 
@@ -20,25 +21,29 @@ def sentences_of(text: str, language: str) -> Iterator[tuple[str, str]]:
         yield sentences[-1][0], sentences[-1][1] + end
 
 
-def translated(document: Document, language: str, translate: Callable[[Sequence[str]], Iterable[str]]) -> list[Segment]:
-    """The segments of a document, translated sentence by sentence, with their tags.
+def translated(
+    document: Document, language: str, translate: Callable[[Sequence[str]], Iterable[LinkedText]]
+) -> list[Segment]:
+    """The segments of a document, translated sentence by sentence, with their tags around the linked words.
 
     Args:
         document: that was read.
         language: of its sentences.
-        translate: called once, with all sentences; gives as many translations.
+        translate: called once, with all sentences that have words; gives as many translations.
     """
     split = [list(sentences_of(segment.text, language)) for segment in document.segments]
-    sources = [" ".join(text.split()) for sentences in split for text, _ in sentences if text]
-    results = zip(sources, translate(sources), strict=True)
+    results = iter(translate([text for sentences in split for text, _ in sentences if is_language(text)]))
+    return [_joined(segment, sentences, results) for segment, sentences in zip(document.segments, split, strict=True)]
 
-    def sentence(text: str, space: str) -> Sentence:
-        if not text:
-            return Sentence("", "", space)
-        source, target = next(results)
-        return Sentence(text, text if target == source else target, space)
 
-    return [
-        place(segment, [sentence(*each) for each in sentences])
-        for segment, sentences in zip(document.segments, split, strict=True)
-    ]
+def _joined(segment: Segment, sentences: Sequence[tuple[str, str]], results: Iterator[LinkedText]) -> Segment:
+    parts = list[LinkedText]()
+    for number, (text, space) in enumerate(sentences):
+        parts.append(next(results) if is_language(text) else LinkedText.same(text))
+        if space:
+            parts.append(LinkedText.same(space))
+        elif text and number + 1 < len(sentences) and not parts[-1].target.endswith(tuple(FULL_STOPS)):
+            # Only scripts without spaces have none between sentences.
+            parts.append(LinkedText.same(" ")._replace(source="", sentences=[]))
+    linked = LinkedText.join(parts)
+    return segment if linked.target == segment.text else project(linked, segment.tags)

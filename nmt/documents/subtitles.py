@@ -3,10 +3,12 @@
 import html
 import re
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from nmt.documents.markup import inline, subtitle_tokens
-from nmt.documents.segments import Segment, Slots, Tag, is_language
+from nmt.documents.segments import Slots, is_language
+from nmt.text.tags import Segment, Tag
 
 #: Characters of a line, lines of a cue, characters a second: the usual limits of subtitles.
 LINE, LINES, SPEED = 42, 2, 21
@@ -118,13 +120,24 @@ def _writer(
     part = group[number]
 
     def write(segment: Segment) -> str:
-        text = _balanced(segment.render(escape).split(_BREAK))[number].strip()
+        text = _balanced(_cut(segment, group, escape))[number].strip()
         lines = _wrapped(text)
         crowded = len(lines) > LINES or _length(text) > SPEED * max(part.ends - part.begins, 0.001)
         slots.notes[f"cues have more than {LINES} lines, or more than {SPEED} characters a second"] += crowded
         return ending.join(lines)
 
     return write
+
+
+def _cut(segment: Segment, group: Sequence[_Part], escape: Callable[[str], str]) -> list[str]:
+    """The text of each cue: cut at the links, or in proportion if a cue would be empty."""
+    texts = segment.render(escape).split(_BREAK)
+    if all(text.strip() for text in texts):
+        return texts
+    words = re.findall(r"(?:<[^<>]*>|\S)+", " ".join(texts))
+    lengths = [len(part.segment.text) for part in group]
+    ends = [round(len(words) * sum(lengths[:number]) / sum(lengths)) for number in range(len(group) + 1)]
+    return [" ".join(words[start:end]) for start, end in pairwise(ends)]
 
 
 def _wrapped(text: str) -> list[str]:

@@ -5,7 +5,8 @@ import re
 from functools import partial
 
 from nmt.documents.markup import Token, closed, inline, tokens_of
-from nmt.documents.segments import Segment, Slots, is_language
+from nmt.documents.segments import Slots, is_language
+from nmt.text.tags import Segment
 
 #: What a page declares as its encoding.
 HTML_DECLARED = r"""<meta[^>]*?charset\s*=\s*["']?([\w.-]+)|^\s*<\?xml[^>]*?encoding\s*=\s*["']([\w.-]+)"""

@@ -1,11 +1,19 @@
 """What tests of documents share: translating bytes by a function, and trips of generated documents."""
 
 import random
+import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from nmt.alignment.tag_projection import LinkedText
 from nmt.documents.formats import read_document
 from nmt.documents.sentences import translated
+
+
+def linked(source: str, target: str) -> LinkedText:
+    """A sentence and its translation, whose words are linked in their order."""
+    words = ([word.span() for word in re.finditer(r"\S+", text)] for text in (source, target))
+    return LinkedText.of_words(source, target, *words, None)
 
 
 def translate(path: Path, data: bytes, word: Callable[[str], str]) -> tuple[list[str], bytes]:
@@ -15,9 +23,9 @@ def translate(path: Path, data: bytes, word: Callable[[str], str]) -> tuple[list
     assert document.write([None] * len(document.segments)) == data
     seen: list[str] = []
 
-    def by_word(sentences: Sequence[str]) -> list[str]:
+    def by_word(sentences: Sequence[str]) -> list[LinkedText]:
         seen.extend(sentences)
-        return list(map(word, sentences))
+        return [linked(sentence, word(sentence)) for sentence in sentences]
 
     return seen, document.write(translated(document, "de", by_word))
 
