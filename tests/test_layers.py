@@ -35,7 +35,7 @@ ROOMS = {
     "runs": {"nmt", "config", "text", "model", "data"},
 }
 ROOMS["build"] = {*ROOMS}
-ROOMS["documents"] = {"text"}
+ROOMS["documents"] = {"text", "alignment"}
 #: One folder for each command. No command imports another, but `compare` asks `evaluate` to score.
 VERBS = {
     verb: set[str]() for verb in ("train", "translate", "evaluate", "align", "contrast", "check", "export", "serve")
@@ -62,7 +62,8 @@ DOORS = {
     "huggingface_hub": {"data", "hub"},
     "filelock": {"system/locks"},
     "psutil": {"system/platform"},
-    "yaml": {"system/foreign", "config/help_text"},
+    "yaml": {"system/foreign", "config/help_text", "documents"},
+    "markdown_it": {"documents"},
     "sacrebleu": {"evaluation"},
     "sacremoses": {"alignment"},
     "matplotlib": {"drawing", "compare"},

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from nmt.documents.archive import KINDS, read_archive
 from nmt.documents.catalogues import PO_DECLARED, read_json_strings, read_po, read_yaml_strings
+from nmt.documents.cells import read_csv, read_tsv
 from nmt.documents.exchange import read_tmx, read_xliff
 from nmt.documents.markdown_text import read_markdown
 from nmt.documents.segments import Slots, decode
@@ -42,6 +43,8 @@ _XLIFF = TextFormat(read_xliff, XML_DECLARED, markup=True, bilingual=True)
 _HTML = TextFormat(read_html, HTML_DECLARED, markup=True)
 _YAML, _MARKDOWN = TextFormat(read_yaml_strings), TextFormat(read_markdown)
 _TEXTS = {
+    ".csv": TextFormat(read_csv),
+    ".tsv": TextFormat(read_tsv),
     ".srt": TextFormat(read_srt),
     ".vtt": TextFormat(read_vtt),
     ".po": TextFormat(read_po, PO_DECLARED, bilingual=True),

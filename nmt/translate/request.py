@@ -16,7 +16,10 @@ from nmt.translate.partial import Resume
 from nmt.translation.types import View
 
 #: The endings of documents, which the extra `documents` reads.
-DOCUMENTS = (".srt", ".vtt")
+DOCUMENTS = (
+    *(".srt", ".vtt", ".po", ".pot", ".xliff", ".xlf", ".md", ".markdown", ".html", ".htm", ".xhtml", ".json", ".arb"),
+    *(".yaml", ".yml", ".tmx", ".csv", ".tsv", ".docx", ".docm", ".pptx", ".pptm", ".xlsx", ".xlsm", ".odt"),
+)
 
 
 @dataclass(frozen=True)

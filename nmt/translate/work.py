@@ -40,10 +40,11 @@ def translate(request: Translating) -> int:
     What is written to a file is kept when the command is interrupted, and `resume` goes on from there. Under torchrun
     all processes translate, and the leader reads and writes.
     """
+    if request.input is not None and request.is_document:
+        return translate_document(request, request.input)
     if request.only_text:
         request = dataclasses.replace(request, translator=for_text(request.translator))
-    work = translate_document if request.is_document else _translate
-    return shared(request.translator, request.keeps_weights, functools.partial(work, request))
+    return shared(request.translator, request.keeps_weights, functools.partial(_translate, request))
 
 
 def _translate(request: Translating, opened: Callable[[], Translator]) -> int:
