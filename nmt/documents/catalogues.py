@@ -33,16 +33,16 @@ def read_po(text: str, slots: Slots) -> str:
     """
     marks = list[tuple[int, int, str]]()
     entry = list[re.Match[str]]()
-    at = 0
+    at, ending = 0, "\r\n" if "\r\n" in text else "\n"
     for field in _FIELD.finditer(text):
         _check_between(text, at, field.start())
         at = field.end()
         if field[1] in ("msgctxt", "msgid") and any(each[1] == "msgstr" for each in entry):
-            marks += _entry(text, entry, slots)
+            marks += _entry(text, entry, slots, ending)
             entry = []
         entry.append(field)
     _check_between(text, at, len(text))
-    return marked(text, [*marks, *_entry(text, entry, slots)])
+    return marked(text, [*marks, *_entry(text, entry, slots, ending)])
 
 
 def _check_between(text: str, start: int, end: int) -> None:
@@ -51,7 +51,7 @@ def _check_between(text: str, start: int, end: int) -> None:
             raise ValueError(f"line {text.count(chr(10), 0, start) + 1} or the next one: '{line.strip()[:40]}'")
 
 
-def _entry(text: str, fields: list[re.Match[str]], slots: Slots) -> Iterator[tuple[int, int, str]]:
+def _entry(text: str, fields: list[re.Match[str]], slots: Slots, ending: str) -> Iterator[tuple[int, int, str]]:
     """Marks for an entry that has no translation, or a fuzzy one."""
     values = {field[1]: _value(field[2]) for field in fields if field[1] != "msgstr"}
     strings = [field for field in fields if field[1] == "msgstr"]
@@ -64,7 +64,6 @@ def _entry(text: str, fields: list[re.Match[str]], slots: Slots) -> Iterator[tup
     fuzzy = re.search(r"^[ \t]*#,.*\bfuzzy\b", comments, re.MULTILINE) is not None
     if not fuzzy and any(_value(field[2]) for field in strings):
         return
-    ending = "\r\n" if "\r\n" in text else "\n"
     of_plural = Segment(values.get("msgid_plural", ""))
     single = Segment(values["msgid"]) if len(strings) > 1 or not of_plural.text else of_plural
 

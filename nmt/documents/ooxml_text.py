@@ -165,6 +165,7 @@ class _Paragraphs:
         """The paragraph as text in a run of the usual properties, and tags that end that run and begin it again."""
         end, usual = f"{self._close_text}</{self._run}>", f"<{self._run}>{base}{self._open_text}"
         result, at = list[Token](), 1
+        fields = self._fields(tokens, partners)
         runs = list(accumulate(token.name == self._run for token in tokens))
         wrappers = {start for start, close in partners.items() if start < close and runs[start] < runs[close]}
         while at < len(tokens):
@@ -173,9 +174,10 @@ class _Paragraphs:
                 at = partner
             elif token.kind == "text":
                 pass  # white space between elements
-            elif field := self._field(tokens, partners, at):
-                result.append(Token("lone", end + "".join(each.raw for each in tokens[at : field + 1]) + usual))
-                at = field
+            elif at in fields:
+                raw = "".join(each.raw for each in tokens[at : fields[at] + 1])
+                result.append(Token("lone", end + raw + usual))
+                at = fields[at]
             elif token.name == self._run and at < partner:
                 self._add_run(result, tokens[at : partner + 1], base)
                 at = partner
@@ -192,22 +194,24 @@ class _Paragraphs:
             at += 1
         return result
 
-    def _field(self, tokens: Sequence[Token], partners: dict[int, int], at: int) -> int:
-        """The last token of a field, such as a number of a page, that begins with the run at a token; 0 without."""
-        if tokens[at].name != self._run or at not in partners:
-            return 0
-        depth, run = 0, at
-        while run < len(tokens):
-            if tokens[run].name == self._run and partners.get(run, 0) > run:
-                kinds = [attribute(each, f"{self._prefix}fldCharType") for each in tokens[run : partners[run]]]
+    def _fields(self, tokens: Sequence[Token], partners: dict[int, int]) -> dict[int, int]:
+        """The fields, such as the number of a page: the run that begins each, and the last token of its last run."""
+        fields, start, depth, at = dict[int, int](), 0, 0, 1
+        while at < len(tokens):
+            token, partner = tokens[at], partners.get(at, 0)
+            if token.name == self._run and partner > at:
+                kinds = [attribute(each, f"{self._prefix}fldCharType") for each in tokens[at:partner]]
+                start = at if not depth else start
                 depth += kinds.count("begin") - kinds.count("end")
                 if depth <= 0:
-                    return partners[run] if run > at or "begin" in kinds else 0
-                run = partners[run]
-            elif tokens[run].kind in ("open", "close"):
-                return 0  # a field over several elements
-            run += 1
-        return 0
+                    if start < at or "begin" in kinds:
+                        fields[start] = partner
+                    depth = 0
+                at = partner
+            elif token.kind in ("open", "close"):
+                depth = 0  # a field over several elements stays open
+            at += 1
+        return fields
 
     def _add_run(self, result: list[Token], run: Sequence[Token], base: str) -> None:
         """Add the text of a run, with tags around it unless its properties are the usual ones."""
