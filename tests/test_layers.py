@@ -23,7 +23,7 @@ ROOMS = {
     "text": set[str](),
     "attention": {"kernels"},
     "search": {"kernels"},
-    "data": {"text"},
+    "data": {"text", "documents"},  # documents on request
     "model": {"kernels", "attention"},
     "translation": {"text", "data", "attention", "model", "search"},
     "alignment": {"text", "data", "translation"},

@@ -52,6 +52,7 @@ TUTORIALS = [
     "comparing.md",
     "reading-the-pictures.md",
     "documents.md",
+    "at-work.md",
     "translation-json.md",
     "reliability.md",
     "CONTRIBUTING.md",
@@ -136,6 +137,8 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write_lines(tmp_path / "pairs.tsv", ["\t".join(pair) for pair in zip(*sides, strict=True) if all(pair)])
     for name in ("FILE", "new.txt", "book.txt"):
         write_lines(tmp_path / name, ["June 6, 1987", "12 kilograms and 63.5%"])
+    write_lines(tmp_path / "page.md", ["# June 6, *1987*"])
+    write_lines(tmp_path / "film.srt", ["1", "00:00:01,000 --> 00:00:02,000", "June 6, 1987"])
     return tmp_path
 
 

@@ -2,8 +2,8 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import yaml  # type: ignore[import-untyped]
 
@@ -23,26 +23,37 @@ PO_DECLARED = r"Content-Type:[^\"\n]*charset=(?!CHARSET)([\w.-]+)"
 _NOTE = "# Machine translation."
 
 
-def read_po(text: str, slots: Slots) -> str:
-    """The text of a gettext catalogue with marks: for translations that are missing or fuzzy.
+class PoEntry(NamedTuple):
+    """An entry of a gettext catalogue: its fields with their values, where its comments begin, and the comments."""
 
-    Translations are marked as fuzzy, with a comment.
+    fields: Sequence[re.Match[str]]
+    values: Sequence[tuple[str, str]]
+    start: int
+    comments: str
+
+    @property
+    def fuzzy(self) -> bool:
+        """Whether its translation is a guess."""
+        return re.search(r"^[ \t]*#,.*\bfuzzy\b", self.comments, re.MULTILINE) is not None
+
+
+def po_entries(text: str) -> Iterator[PoEntry]:
+    """Yield the entries of a gettext catalogue, without the obsolete ones.
 
     Raises:
         ValueError: a line is no part of a catalogue.
     """
-    marks = list[tuple[int, int, str]]()
-    entry = list[re.Match[str]]()
-    at, ending = 0, "\r\n" if "\r\n" in text else "\n"
+    fields, at = list[re.Match[str]](), 0
     for field in _FIELD.finditer(text):
         _check_between(text, at, field.start())
         at = field.end()
-        if field[1] in ("msgctxt", "msgid") and any(each[1] == "msgstr" for each in entry):
-            marks += _entry(text, entry, slots, ending)
-            entry = []
-        entry.append(field)
+        if field[1] in ("msgctxt", "msgid") and any(each[1] == "msgstr" for each in fields):
+            yield _entry(text, fields)
+            fields = []
+        fields.append(field)
     _check_between(text, at, len(text))
-    return marked(text, [*marks, *_entry(text, entry, slots, ending)])
+    if fields:
+        yield _entry(text, fields)
 
 
 def _check_between(text: str, start: int, end: int) -> None:
@@ -51,18 +62,31 @@ def _check_between(text: str, start: int, end: int) -> None:
             raise ValueError(f"line {text.count(chr(10), 0, start) + 1} or the next one: '{line.strip()[:40]}'")
 
 
-def _entry(text: str, fields: list[re.Match[str]], slots: Slots, ending: str) -> Iterator[tuple[int, int, str]]:
-    """Marks for an entry that has no translation, or a fuzzy one."""
-    values = {field[1]: _value(field[2]) for field in fields if field[1] != "msgstr"}
-    strings = [field for field in fields if field[1] == "msgstr"]
-    if not strings or not is_language(values.get("msgid", "")):
-        return
+def _entry(text: str, fields: Sequence[re.Match[str]]) -> PoEntry:
     start = begin = fields[0].start()
     while (line := text[text.rfind("\n", 0, max(0, begin - 1)) + 1 : begin].lstrip())[:1] == "#" and line[:2] != "#~":
         begin = text.rfind("\n", 0, begin - 1) + 1
-    comments = text[begin:start]
-    fuzzy = re.search(r"^[ \t]*#,.*\bfuzzy\b", comments, re.MULTILINE) is not None
-    if not fuzzy and any(_value(field[2]) for field in strings):
+    return PoEntry(fields, [(field[1], _value(field[2])) for field in fields], begin, text[begin:start])
+
+
+def read_po(text: str, slots: Slots) -> str:
+    """The text of a gettext catalogue with marks: for translations that are missing or fuzzy.
+
+    Translations are marked as fuzzy, with a comment.
+
+    Raises:
+        ValueError: a line is no part of a catalogue.
+    """
+    ending = "\r\n" if "\r\n" in text else "\n"
+    return marked(text, [mark for entry in po_entries(text) for mark in _marks(entry, slots, ending)])
+
+
+def _marks(entry: PoEntry, slots: Slots, ending: str) -> Iterator[tuple[int, int, str]]:
+    """Marks for an entry that has no translation, or a fuzzy one."""
+    values = dict(entry.values)
+    strings = [field for field in entry.fields if field[1] == "msgstr"]
+    translated = any(value for key, value in entry.values if key == "msgstr")
+    if not strings or not is_language(values.get("msgid", "")) or (translated and not entry.fuzzy):
         return
     of_plural = Segment(values.get("msgid_plural", ""))
     single = Segment(values["msgid"]) if len(strings) > 1 or not of_plural.text else of_plural
@@ -77,8 +101,8 @@ def _entry(text: str, fields: list[re.Match[str]], slots: Slots, ending: str) ->
         else:
             mark = slots.also(field[2], write)
         yield (*field.span(2), mark)
-    head = _flagged(comments, fuzzy, ending)
-    yield begin, start, slots.also(comments, lambda _: head)
+    head = _flagged(entry.comments, entry.fuzzy, ending)
+    yield entry.start, entry.fields[0].start(), slots.also(entry.comments, lambda _: head)
 
 
 def _flagged(comments: str, fuzzy: bool, ending: str) -> str:

@@ -11,7 +11,7 @@ from nmt.documents.xml_text import attribute, check_xml, prefix_of
 from nmt.text.tags import Segment
 
 #: Inline elements whose content is code.
-_CODES = ("bpt", "ept", "ph", "it", "sub")
+CODES = ("bpt", "ept", "ph", "it", "sub")
 _OPEN_STATES = ("", "new", "initial", "needs-translation", "needs-adaptation", "needs-l10n")
 _XLIFF = ("urn:oasis:names:tc:xliff:document:1.2", "urn:oasis:names:tc:xliff:document:1.1")
 _XLIFF_2 = tuple(f"urn:oasis:names:tc:xliff:document:2.{minor}" for minor in range(3))
@@ -93,7 +93,7 @@ def _children(tokens: Sequence[Token], partners: dict[int, int]) -> Iterator[Ele
 
 def _content(tokens: Sequence[Token], prefix: str) -> Inline | None:
     """The content of a source element as a segment; None without words."""
-    codes = {prefix + name for name in _CODES}
+    codes = {prefix + name for name in CODES}
 
     def is_opaque(token: Token) -> bool:
         kept = attribute(token, "translate") == "no" or attribute(token, "mtype") == "protected"
