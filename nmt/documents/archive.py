@@ -1,25 +1,29 @@
 """Office documents: zip archives of XML, of which only the members with text change."""
 
 import io
+import lzma
 import re
+import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import NamedTuple
 
+from nmt.documents.document_slots import Slots
 from nmt.documents.odf_text import read_odf
 from nmt.documents.ooxml_text import DRAWING, SHEET, WORD, column_names, read_runs
-from nmt.documents.segments import Slots
 from nmt.system.errors import UserError
 from nmt.text.tags import Segment
 
 #: The most bytes of all members together.
 MOST_UNPACKED = 1 << 29
+#: What reading a damaged archive raises.
+DAMAGED = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, OSError, RuntimeError, ValueError)
 _OLD = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 
 
-class Kind(NamedTuple):
+class ArchiveKind(NamedTuple):
     """A kind of archive.
 
     Attributes:
@@ -35,14 +39,16 @@ class Kind(NamedTuple):
     mimetype: str = ""
 
 
-_WORD = Kind(
+_WORD = ArchiveKind(
     r"word/document\d*\.xml",
     r"word/(?:document\d*|header\d*|footer\d*|footnotes|endnotes)\.xml",
     partial(read_runs, names=WORD),
 )
-_SLIDES = Kind(r"ppt/presentation\.xml", r"ppt/(?:slides|notesSlides)/[^/]+\.xml", partial(read_runs, names=DRAWING))
-_BOOK = Kind(r"xl/workbook\.xml", r"xl/(?:sharedStrings|worksheets/[^/]+)\.xml", partial(read_runs, names=SHEET))
-_TEXT = Kind(r"content\.xml", r"(?:content|styles)\.xml", read_odf, "application/vnd.oasis.opendocument.text")
+_SLIDES = ArchiveKind(
+    r"ppt/presentation\.xml", r"ppt/(?:slides|notesSlides)/[^/]+\.xml", partial(read_runs, names=DRAWING)
+)
+_BOOK = ArchiveKind(r"xl/workbook\.xml", r"xl/(?:sharedStrings|worksheets/[^/]+)\.xml", partial(read_runs, names=SHEET))
+_TEXT = ArchiveKind(r"content\.xml", r"(?:content|styles)\.xml", read_odf, "application/vnd.oasis.opendocument.text")
 KINDS = {
     ".docx": _WORD,
     ".docm": _WORD,
@@ -76,7 +82,7 @@ def read_archive(data: bytes, name: str, ending: str, slots: Slots) -> Callable[
             comment = archive.comment
             contents = [archive.read(member) for member in members]
         texts = _read_members(members, contents, ending, slots)
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, UnicodeDecodeError, ValueError) as error:
+    except DAMAGED as error:
         raise UserError(f"{name}: not a valid {ending} file: {error}. Save it again, or rename it.") from error
 
     def write(translations: Sequence[Segment | None]) -> bytes:
@@ -111,6 +117,8 @@ def _read_members(
         raise ValueError("it has a password")
     kept = column_names(content.decode() for name, content in by_name.items() if name.startswith("xl/tables/"))
     numbers = [number for number, member in enumerate(members) if re.fullmatch(kind.members, member.filename)]
+    if kind is _BOOK:  # sheets may be large, and have text of their own in few books
+        numbers = [at for at in numbers if "worksheets" not in members[at].filename or b"inlineStr" in contents[at]]
     numbers.sort(key=lambda number: _order(members[number].filename, kind.main))
     return {number: kind.read(contents[number].decode(), slots, kept) for number in numbers}
 

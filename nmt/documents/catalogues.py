@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import yaml  # type: ignore[import-untyped]
 
-from nmt.documents.segments import Slots, is_language, marked
+from nmt.documents.document_slots import Slots, is_language, marked
 from nmt.text.tags import Segment
 
 _STRING = r'"(?:[^"\\\r\n]|\\[^\r\n])*+"'

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from nmt.documents.segments import Slots, is_language, marked
+from nmt.documents.document_slots import Slots, is_language, marked
 from nmt.text.tags import Segment
 
 _DELIMITERS = ",;\t|"

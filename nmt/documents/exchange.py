@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+from nmt.documents.document_slots import Slots, is_language
 from nmt.documents.markup import Inline, Token, closed, inline, matches
-from nmt.documents.segments import Slots, is_language
 from nmt.documents.xml_text import attribute, check_xml, prefix_of
 from nmt.text.tags import Segment
 

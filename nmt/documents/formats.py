@@ -8,9 +8,9 @@ from typing import NamedTuple
 from nmt.documents.archive import KINDS, read_archive
 from nmt.documents.catalogues import PO_DECLARED, read_json_strings, read_po, read_yaml_strings
 from nmt.documents.cells import read_csv, read_tsv
+from nmt.documents.document_slots import Slots, decode
 from nmt.documents.exchange import read_tmx, read_xliff
 from nmt.documents.markdown_text import read_markdown
-from nmt.documents.segments import Slots, decode
 from nmt.documents.subtitles import read_srt, read_vtt
 from nmt.documents.web_pages import HTML_DECLARED, read_html
 from nmt.documents.xml_text import XML_DECLARED
@@ -23,7 +23,7 @@ MOST_BYTES = 1 << 28
 Read = Callable[[str, Slots], str]
 
 
-class TextFormat(NamedTuple):
+class DocumentFormat(NamedTuple):
     """A format that is text: how it is read, and what says its encoding.
 
     Attributes:
@@ -39,16 +39,16 @@ class TextFormat(NamedTuple):
     bilingual: bool = False
 
 
-_XLIFF = TextFormat(read_xliff, XML_DECLARED, markup=True, bilingual=True)
-_HTML = TextFormat(read_html, HTML_DECLARED, markup=True)
-_YAML, _MARKDOWN = TextFormat(read_yaml_strings), TextFormat(read_markdown)
+_XLIFF = DocumentFormat(read_xliff, XML_DECLARED, markup=True, bilingual=True)
+_HTML = DocumentFormat(read_html, HTML_DECLARED, markup=True)
+_YAML, _MARKDOWN = DocumentFormat(read_yaml_strings), DocumentFormat(read_markdown)
 _TEXTS = {
-    ".csv": TextFormat(read_csv),
-    ".tsv": TextFormat(read_tsv),
-    ".srt": TextFormat(read_srt),
-    ".vtt": TextFormat(read_vtt),
-    ".po": TextFormat(read_po, PO_DECLARED, bilingual=True),
-    ".pot": TextFormat(read_po, PO_DECLARED, bilingual=True),
+    ".csv": DocumentFormat(read_csv),
+    ".tsv": DocumentFormat(read_tsv),
+    ".srt": DocumentFormat(read_srt),
+    ".vtt": DocumentFormat(read_vtt),
+    ".po": DocumentFormat(read_po, PO_DECLARED, bilingual=True),
+    ".pot": DocumentFormat(read_po, PO_DECLARED, bilingual=True),
     ".xliff": _XLIFF,
     ".xlf": _XLIFF,
     ".md": _MARKDOWN,
@@ -56,9 +56,9 @@ _TEXTS = {
     ".html": _HTML,
     ".htm": _HTML,
     ".xhtml": _HTML,
-    ".json": TextFormat(read_json_strings),
-    ".arb": TextFormat(read_json_strings),
-    ".tmx": TextFormat(read_tmx, XML_DECLARED, markup=True, bilingual=True),
+    ".json": DocumentFormat(read_json_strings),
+    ".arb": DocumentFormat(read_json_strings),
+    ".tmx": DocumentFormat(read_tmx, XML_DECLARED, markup=True, bilingual=True),
     ".yaml": _YAML,
     ".yml": _YAML,
 }
@@ -86,7 +86,7 @@ class Document:
     @property
     def notes(self) -> list[str]:
         """What a person should look at in the written document."""
-        return [f"{count:,} {note}." for note, count in self._slots.notes.items() if count]
+        return [f"{note}: {count:,}." for note, count in self._slots.notes.items() if count]
 
 
 def read_document(path: Path, source: str = "", target: str = "") -> Document:

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from nmt.documents.document_slots import Slots, is_language, marked
 from nmt.documents.markup import Token, inline, tokens_of
-from nmt.documents.segments import Slots, is_language, marked
 from nmt.documents.web_pages import VOID
 from nmt.text.tags import Segment
 

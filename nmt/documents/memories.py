@@ -3,15 +3,14 @@
 import io
 import re
 import zipfile
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
-from nmt.documents.archive import MOST_UNPACKED
+from nmt.documents.archive import DAMAGED, MOST_UNPACKED
 from nmt.documents.catalogues import PO_DECLARED, po_entries
+from nmt.documents.document_slots import decode
 from nmt.documents.exchange import CODES
-from nmt.documents.segments import decode
 from nmt.documents.xml_text import XML_DECLARED, check_xml
 from nmt.system.errors import UserError
 
@@ -34,7 +33,7 @@ def table_of(path: Path) -> bytes:
             text = decode(data, str(path), PO_DECLARED if ending == ".po" else XML_DECLARED).text
             rows = {".po": _catalogue, ".tmx": _memory}.get(ending, _units)(text)
         lines = ["\t".join(" ".join(cell.split()) for cell in row) for row in rows]
-    except (ValueError, LookupError, zipfile.BadZipFile, zlib.error, EOFError, RecursionError) as error:
+    except (*DAMAGED, LookupError) as error:
         raise UserError(f"{path}: not a valid {ending} file: {error}. Save it again, or rename it.") from error
     if len(lines) < 2:
         raise UserError(f"{path}: it has no pairs of source and translation.")

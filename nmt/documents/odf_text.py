@@ -3,8 +3,8 @@
 import html
 from collections.abc import Collection
 
+from nmt.documents.document_slots import Slots, is_language
 from nmt.documents.markup import Token, closed, inline, matches
-from nmt.documents.segments import Slots, is_language
 from nmt.documents.xml_text import check_xml, prefix_of
 from nmt.text.tags import Segment
 

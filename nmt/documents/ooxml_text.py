@@ -12,8 +12,8 @@ from functools import partial
 from itertools import accumulate
 from typing import NamedTuple
 
+from nmt.documents.document_slots import Slots, is_language
 from nmt.documents.markup import Token, closed, inline, matches
-from nmt.documents.segments import Slots, is_language
 from nmt.documents.xml_text import attribute, check_xml, prefix_of
 from nmt.text.tags import Segment
 

@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from nmt.alignment.tag_projection import LinkedText, project
+from nmt.documents.document_slots import is_language
 from nmt.documents.formats import Document
-from nmt.documents.segments import is_language
 from nmt.text.sentence_split import FULL_STOPS, split_sentences
 from nmt.text.tags import Segment
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from nmt.documents.document_slots import Slots, is_language
 from nmt.documents.markup import inline, subtitle_tokens
-from nmt.documents.segments import Slots, is_language
 from nmt.text.tags import Segment, Tag
 
 #: Characters of a line, lines of a cue, characters a second: the usual limits of subtitles.
@@ -28,12 +28,17 @@ class _Part(NamedTuple):
     segment: Segment
     begins: float
     ends: float
-    lines: int
     whole: bool
 
 
 def read_srt(text: str, slots: Slots) -> str:
-    """The text of .srt with marks."""
+    """The text of .srt with marks.
+
+    Raises:
+        ValueError: it has no cue.
+    """
+    if text.strip() and not re.search(rf"{_TIME}[ \t]+-->", text):
+        raise ValueError("it has no cue with times (00:00:01,000 --> 00:00:02,000)")
     return _read(text, slots, str, str)
 
 
@@ -50,8 +55,6 @@ def read_vtt(text: str, slots: Slots) -> str:
 
 def _read(text: str, slots: Slots, unescape: Callable[[str], str], escape: Callable[[str], str]) -> str:
     parts = [part for cue in _CUE.finditer(text) for part in _parts(cue, unescape)]
-    if not parts and text.strip() and not _CUE.search(text) and "-->" not in text[:8] and not text.startswith("WEBVTT"):
-        raise ValueError("it has no cue with times (00:00:01,000 --> 00:00:02,000)")
     ending = "\r\n" if "\r\n" in text else "\n"
     pieces, at = [], 0
     for group in _groups(parts):
@@ -77,9 +80,8 @@ def _parts(cue: re.Match[str], unescape: Callable[[str], str]) -> list[_Part]:
         built = inline(subtitle_tokens(content[start:end]), unescape=unescape)
         if built is not None and is_language(built.segment.text):
             first, last = start + len(built.before), start + len(built.before) + len(built.raw)
-            lines = content[first:last].count("\n") + 1
             place = cue.start(9) + first, cue.start(9) + last
-            parts.append(_Part(*place, built.segment, begins, stops, lines, len(starts) == 1))
+            parts.append(_Part(*place, built.segment, begins, stops, len(starts) == 1))
     return parts
 
 
@@ -123,7 +125,7 @@ def _writer(
         text = _balanced(_cut(segment, group, escape))[number].strip()
         lines = _wrapped(text)
         crowded = len(lines) > LINES or _length(text) > SPEED * max(part.ends - part.begins, 0.001)
-        slots.notes[f"cues have more than {LINES} lines, or more than {SPEED} characters a second"] += crowded
+        slots.notes[f"cues with more than {LINES} lines, or more than {SPEED} characters a second"] += crowded
         return ending.join(lines)
 
     return write

@@ -4,8 +4,8 @@ import html
 import re
 from functools import partial
 
+from nmt.documents.document_slots import Slots, is_language
 from nmt.documents.markup import Token, closed, inline, tokens_of
-from nmt.documents.segments import Slots, is_language
 from nmt.text.tags import Segment
 
 #: What a page declares as its encoding.

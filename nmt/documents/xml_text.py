@@ -3,10 +3,13 @@
 import re
 from xml.parsers import expat
 
+from nmt.documents.document_slots import is_no_text
 from nmt.documents.markup import Token, tokens_of
 
 #: The deepest nesting of elements. Documents of offices have 30 or 40.
 MOST_DEPTH = 256
+#: The most characters; a book has a million.
+MOST_TEXT = 1 << 26
 #: What an XML file declares as its encoding.
 XML_DECLARED = r"""^\s*<\?xml[^>]*?encoding\s*=\s*["']([\w.-]+)"""
 
@@ -17,6 +20,8 @@ def check_xml(text: str) -> list[Token]:
     Raises:
         ValueError: it is not well-formed, is nested too deeply, or declares entities.
     """
+    if len(text) > MOST_TEXT or is_no_text(text):
+        raise ValueError(f"its XML has more than {MOST_TEXT >> 20} Mi characters, or characters that no text has")
     parser = expat.ParserCreate("utf-8")
     depth = 0
 

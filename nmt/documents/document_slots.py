@@ -15,6 +15,8 @@ from nmt.text.tags import Segment
 # Characters that no text has: Unicode keeps them for the inside of programs.
 _BEGIN, _END = "\ufdd0", "\ufdd1"
 _MARK = re.compile(f"{_BEGIN}([0-9]+){_END}")
+#: Characters that XML does not allow, and those of marks.
+_NO_TEXT = re.compile(f"[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff{_BEGIN}{_END}]")
 
 
 class Slot(NamedTuple):
@@ -59,7 +61,8 @@ class Slots:
             translation = translations[slot.segment]
             if translation is None or (not self.bilingual and translation == self.segments[slot.segment]):
                 return _MARK.sub(value, slot.raw)
-            return _MARK.sub(value, slot.write(translation))
+            clean = translation._replace(text=_NO_TEXT.sub("\ufffd", translation.text))
+            return _MARK.sub(value, slot.write(clean))
 
         return _MARK.sub(value, text)
 
@@ -78,7 +81,12 @@ def is_language(text: str) -> bool:
     return any(map(str.isalpha, text)) and not re.fullmatch(r"\s*(?:[a-z]+://|www\.)\S+\s*|\s*\S+@\S+\.\S+\s*", text)
 
 
-class Encoded(NamedTuple):
+def is_no_text(text: str) -> bool:
+    """Whether there are characters that no text of a document has."""
+    return "\0" in text or _BEGIN in text or _END in text
+
+
+class DecodedFile(NamedTuple):
     """A decoded file: text, the name of its encoding and the byte order mark before it."""
 
     text: str
@@ -104,7 +112,7 @@ class Encoded(NamedTuple):
 _MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
 
 
-def decode(data: bytes, name: str, declared: str = "") -> Encoded:
+def decode(data: bytes, name: str, declared: str = "") -> DecodedFile:
     """Decode a file by its byte order mark, by what it declares, or as UTF-8.
 
     Args:
@@ -124,6 +132,6 @@ def decode(data: bytes, name: str, declared: str = "") -> Encoded:
             raise LookupError
     except (UnicodeError, LookupError) as error:
         raise UserError(f"{name}: not valid {encoding}. Convert it: iconv -f LATIN1 -t UTF-8 {name}") from error
-    if "\0" in text or _BEGIN in text or _END in text:
+    if is_no_text(text):
         raise UserError(f"{name}: this is no text, as its ending says. Rename it, or save it again.")
-    return Encoded(text, encoding, mark)
+    return DecodedFile(text, encoding, mark)
