@@ -52,8 +52,8 @@ TUTORIALS = [
     "comparing.md",
     "reading-the-pictures.md",
     "documents.md",
-    "at-work.md",
     "translation-json.md",
+    "at-work.md",
     "reliability.md",
     "CONTRIBUTING.md",
 ]

@@ -67,25 +67,6 @@ class Translating:
             raise UserError(f"resume={self.resumes} needs a file to continue. Give output=FILE as well.")
 
     @property
-    def is_document(self) -> bool:
-        """Whether the input is a document by its ending, and no lines."""
-        return self.input_format == "auto" and self.input is not None and self.input.suffix.lower() in DOCUMENTS
-
-    @property
-    def lines_only(self) -> list[str]:
-        """The settings that are given and that a document cannot have."""
-        keys = {
-            "format": "text",
-            "scores": False,
-            "prefix": None,
-            "alignments": None,
-            "heatmaps": None,
-            "resume": "false",
-        }
-        values = {key: getattr(self, key) for key in keys} | {"resume": self.resumes}
-        return [f"{key}={values[key]}" for key, usual in keys.items() if values[key] != usual]
-
-    @property
     def keeps_beam(self) -> bool:
         """Whether the tree of each search is wanted, so that each line is searched alone."""
         return self.format == "json" and "beam" in self.include
@@ -108,6 +89,18 @@ class Translating:
             return {}
         outputs = {"output": self.output, "alignments": self.alignments}
         return {key: path for key, path in outputs.items() if path is not None and is_replaceable(path)}
+
+    @property
+    def is_document(self) -> bool:
+        """Whether the input is a document by its ending, and no lines."""
+        return self.input_format == "auto" and self.input is not None and self.input.suffix.lower() in DOCUMENTS
+
+    @property
+    def lines_only(self) -> list[str]:
+        """The settings that are given and that a document cannot have."""
+        usual = {"format": "text", "scores": False, "prefix": None, "alignments": None, "heatmaps": None}
+        given = [f"{key}={getattr(self, key)}" for key, value in usual.items() if getattr(self, key) != value]
+        return given + [f"resume={self.resumes}"] * (self.resumes != "false")
 
     @property
     def draws_weights(self) -> bool:
