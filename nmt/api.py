@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 # Settings of `nmt.translate` for the output of translations, which nmt.load does not take.
 _OF_THE_COMMAND = frozenset(
     {
-        *("run", "input", "output", "alignments", "heatmaps", "view", "head", "shift"),
+        *("run", "input", "input_format", "output", "alignments", "heatmaps", "view", "head", "shift"),
         *("prefix", "format", "scores", "weights", "include", "documents", "show", "resume", "invalid"),
     }
 )
