@@ -1,7 +1,6 @@
 """Office documents: zip archives of XML, of which only the members with text change."""
 
 import io
-import lzma
 import re
 import struct
 import zipfile
@@ -19,7 +18,7 @@ from nmt.text.tags import Segment
 #: The most bytes of all members together.
 MOST_UNPACKED = 1 << 29
 #: What reading a damaged archive raises.
-DAMAGED = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, OSError, RuntimeError, ValueError)
+DAMAGED = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, RuntimeError, ValueError)
 _OLD = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 
 
@@ -79,6 +78,8 @@ def read_archive(data: bytes, name: str, ending: str, slots: Slots) -> Callable[
                 raise UserError(f"{name}: it unpacks to more than {MOST_UNPACKED >> 20} MiB. Split it.")
             if any(member.flag_bits & 1 for member in members):
                 raise UserError(f"{name}: it has a password. Save it again without one.")
+            if any(member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for member in members):
+                raise ValueError("it is packed in a way that no office document is")
             comment = archive.comment
             contents = [archive.read(member) for member in members]
         texts = _read_members(members, contents, ending, slots)

@@ -120,8 +120,7 @@ class _Paragraphs:
         def write(segment: Segment) -> str:
             whole = usual + built.before + segment.render(escape) + built.after + end
             empty = f"{self._open_text}{self._close_text}"
-            whole = whole.replace(f"{usual}{self._close_text}</{self._run}>", "").replace(empty, "")
-            return whole.replace(f"<{self._run}>{base}</{self._run}>", "")
+            return whole.replace(f"{usual}{self._close_text}</{self._run}>", "").replace(empty, "")
 
         # What stands before the first run, such as the properties of the paragraph, stays outside.
         return tokens[0].raw + self._slots.add(built.segment, raw, write)
