@@ -4,7 +4,7 @@ RUN := checkpoints/demo
 EXAMPLES := "Wednesday, September 28, 2011" "June 6, 1987 or May 1996" "12 kilograms and 63.5%" \
   "in 22 months, 17 weeks ago, and 24 hours ago" "Spain (71%), Iceland, and Japan"
 VENV_PYTHON := .venv/bin/python
-EXTRAS := serve compare export
+EXTRAS := serve compare export documents
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-long test-triton test-without-extras lint types format check clean

@@ -41,7 +41,7 @@ Terms = str | Path | Mapping[str, str | Sequence[str]]
 # Settings of `nmt.translate` for the output of translations, which nmt.load does not take.
 _OF_THE_COMMAND = frozenset(
     {
-        *("run", "input", "output", "alignments", "heatmaps", "view", "head", "shift"),
+        *("run", "input", "input_format", "output", "alignments", "heatmaps", "view", "head", "shift"),
         *("prefix", "format", "tags", "scores", "weights", "include", "documents", "show", "resume", "invalid"),
         *("glossary", "keep", "terms"),
     }

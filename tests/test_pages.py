@@ -54,6 +54,7 @@ TUTORIALS = [
     "documents.md",
     "glossary.md",
     "translation-json.md",
+    "at-work.md",
     "reliability.md",
     "CONTRIBUTING.md",
 ]
@@ -143,6 +144,8 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write_lines(tmp_path / "terms.tsv", ["June\tJuly"])
     for name in ("FILE", "new.txt", "book.txt"):
         write_lines(tmp_path / name, ["June 6, 1987", "12 kilograms and 63.5%"])
+    write_lines(tmp_path / "page.md", ["# June 6, *1987*"])
+    write_lines(tmp_path / "film.srt", ["1", "00:00:01,000 --> 00:00:02,000", "June 6, 1987"])
     return tmp_path
 
 

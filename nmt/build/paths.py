@@ -21,7 +21,10 @@ _OTHERS = (
 
 
 def check_paths(
-    inputs: Mapping[str, Path | None], outputs: Mapping[str, Path | None], folders: Collection[str] = ()
+    inputs: Mapping[str, Path | None],
+    outputs: Mapping[str, Path | None],
+    folders: Collection[str] = (),
+    text: bool = True,
 ) -> None:
     """Check before any work that the inputs are there and the outputs can be written.
 
@@ -29,6 +32,7 @@ def check_paths(
         inputs: input files by key; None for a key without a file.
         outputs: output paths by key.
         folders: keys of outputs that are folders.
+        text: whether the other outputs are text.
 
     Raises:
         UserError: an input does not exist, or an output cannot be written.
@@ -62,12 +66,13 @@ def check_paths(
         same = seen.setdefault(place.resolve(), key)
         if same != key:
             raise UserError(f"{key} and {same} are both {place}. Give two different paths.")
+        if text and place.suffix.lower() in _OTHERS and key not in folders:
+            cure = f"Name a file with another ending; {PACKED[0]} packs it."
+            raise UserError(f"{key}={place}: the output is text. {cure}")
         _check_writable(key, place, folder=key in folders)
 
 
 def _check_writable(key: str, place: Path, *, folder: bool) -> None:
-    if place.suffix.lower() in _OTHERS and not folder:
-        raise UserError(f"{key}={place}: the output is text. Name a file with another ending; {PACKED[0]} packs it.")
     if place.exists() and not os.access(place, os.W_OK):
         raise UserError(f"{key}={place} is write-protected. Write somewhere else.")
     if place.exists() and folder != place.is_dir():

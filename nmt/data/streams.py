@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
-from nmt.system.errors import UserError, nearest
+from nmt.system.errors import UserError, install_command, nearest
 from nmt.system.files import PACKED, STANDARD, is_regular
 from nmt.system.platform import END_OF_INPUT, shell_quoted
 from nmt.system.terminal import print_message
@@ -46,6 +46,8 @@ _MARKS = (
 )
 _BZIP2 = re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)")
 _PACK, _SAVE = "Unpack it first.", "Save its text as plain text (UTF-8)."
+#: Endings of files of translators, whose pairs the extra `documents` reads as a table.
+MEMORIES = (".tmx", ".xliff", ".xlf", ".po", ".xlsx")
 #: What is not text: its first bytes, its name, and the cure.
 _KINDS = (
     (b"PK\x03\x04", "a zip archive, as .docx, .xlsx and .odt are", "Unpack it, or save its text (UTF-8)."),
@@ -76,8 +78,10 @@ def open_binary(path: Path) -> Iterator[BinaryIO]:
     name = name_of(path)
     with contextlib.ExitStack() as stack:
         try:
-            if is_regular(path):
-                file: BinaryIO = stack.enter_context(path.open("rb"))
+            if is_regular(path) and path.suffix.lower() in MEMORIES:
+                file: BinaryIO = io.BytesIO(_table_of(path))
+            elif is_regular(path):
+                file = stack.enter_context(path.open("rb"))
             elif _kept:
                 file = _reader(_again(path, _kept[-1]))
             else:
@@ -90,6 +94,15 @@ def open_binary(path: Path) -> Iterator[BinaryIO]:
         except OSError as error:
             raise UserError(f"Cannot read {name}: {error.strerror or error}.") from error
         yield text
+
+
+def _table_of(path: Path) -> bytes:
+    """The pairs of a file of translators as a table (UserError if the extra for documents is not installed)."""
+    try:
+        from nmt.documents.memories import table_of
+    except ModuleNotFoundError as error:
+        raise UserError(f"{path} needs the extra documents. Install it: {install_command('documents')}") from error
+    return table_of(path)
 
 
 @contextlib.contextmanager

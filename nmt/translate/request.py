@@ -21,6 +21,12 @@ from nmt.translation.glossary import Glossary, Keep
 from nmt.translation.term_files import open_glossary
 from nmt.translation.types import View
 
+#: The endings of documents, which the extra `documents` reads.
+DOCUMENTS = (
+    *(".srt", ".vtt", ".po", ".pot", ".xliff", ".xlf", ".md", ".markdown", ".html", ".htm", ".xhtml", ".json", ".arb"),
+    *(".yaml", ".yml", ".tmx", ".csv", ".tsv", ".docx", ".docm", ".pptx", ".pptm", ".xlsx", ".xlsm", ".odt"),
+)
+
 
 @dataclass(frozen=True)
 class Translating:
@@ -28,6 +34,7 @@ class Translating:
 
     translator: TranslatorRequest
     input: Path | None
+    input_format: Literal["auto", "lines"]
     output: Path | None
     format: Literal["text", "tsv", "jsonl", "html", "json"]
     scores: bool
@@ -119,6 +126,18 @@ class Translating:
             return {}
         outputs = {"output": self.output, "alignments": self.alignments}
         return {key: path for key, path in outputs.items() if path is not None and is_replaceable(path)}
+
+    @property
+    def is_document(self) -> bool:
+        """Whether the input is a document by its ending, and no lines."""
+        return self.input_format == "auto" and self.input is not None and self.input.suffix.lower() in DOCUMENTS
+
+    @property
+    def lines_only(self) -> list[str]:
+        """The settings that are given and that a document cannot have."""
+        usual = {"format": "text", "scores": False, "prefix": None, "alignments": None, "heatmaps": None}
+        given = [f"{key}={getattr(self, key)}" for key, value in usual.items() if getattr(self, key) != value]
+        return given + [f"resume={self.resumes}"] * (self.resumes != "false")
 
     @property
     def draws_weights(self) -> bool:

@@ -23,6 +23,7 @@ from nmt.system.files import STANDARD, is_regular
 from nmt.system.locks import OUTPUT, locked
 from nmt.system.terminal import print_message, visible
 from nmt.text.canonical import shows_nothing
+from nmt.translate.document_file import translate_document
 from nmt.translate.lines import LineProgress, arriving, full, typed
 from nmt.translate.output import Format, Line, Write, documents, links_below, links_of_words, pictures, records, terms
 from nmt.translate.partial import PartialFiles, partial_files
@@ -41,6 +42,8 @@ def translate(request: Translating) -> int:
     What is written to a file is kept when the command is interrupted, and `resume` goes on from there. Under torchrun
     all processes translate, and the leader reads and writes.
     """
+    if request.input is not None and request.is_document:
+        return translate_document(request, request.input)
     if request.only_text:
         request = dataclasses.replace(request, translator=for_text(request.translator))
     return shared(request.translator, request.keeps_weights, functools.partial(_translate, request))

@@ -1,0 +1,130 @@
+"""Office documents: zip archives of XML, of which only the members with text change."""
+
+import io
+import re
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from nmt.documents.document_slots import Slots
+from nmt.documents.odf_text import read_odf
+from nmt.documents.ooxml_text import DRAWING, SHEET, WORD, column_names, read_runs
+from nmt.system.errors import UserError
+from nmt.text.tags import Segment
+
+#: The most bytes of all members together.
+MOST_UNPACKED = 1 << 29
+#: What reading a damaged archive raises.
+DAMAGED = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, RuntimeError, ValueError)
+_OLD = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+
+
+class ArchiveKind(NamedTuple):
+    """A kind of archive.
+
+    Attributes:
+        main: the member that it must have, as a pattern.
+        members: those with text, as a pattern.
+        read: reads a member: its text, the slots, texts to keep.
+        mimetype: the content of a member of this name; "" if there is none.
+    """
+
+    main: str
+    members: str
+    read: Callable[[str, Slots, Collection[str]], str]
+    mimetype: str = ""
+
+
+_WORD = ArchiveKind(
+    r"word/document\d*\.xml",
+    r"word/(?:document\d*|header\d*|footer\d*|footnotes|endnotes)\.xml",
+    partial(read_runs, names=WORD),
+)
+_SLIDES = ArchiveKind(
+    r"ppt/presentation\.xml", r"ppt/(?:slides|notesSlides)/[^/]+\.xml", partial(read_runs, names=DRAWING)
+)
+_BOOK = ArchiveKind(r"xl/workbook\.xml", r"xl/(?:sharedStrings|worksheets/[^/]+)\.xml", partial(read_runs, names=SHEET))
+_TEXT = ArchiveKind(r"content\.xml", r"(?:content|styles)\.xml", read_odf, "application/vnd.oasis.opendocument.text")
+KINDS = {
+    ".docx": _WORD,
+    ".docm": _WORD,
+    ".pptx": _SLIDES,
+    ".pptm": _SLIDES,
+    ".xlsx": _BOOK,
+    ".xlsm": _BOOK,
+    ".odt": _TEXT,
+}
+
+
+def read_archive(data: bytes, name: str, ending: str, slots: Slots) -> Callable[[Sequence[Segment | None]], bytes]:
+    """Read the members with text; return a function that writes the document with translations.
+
+    Macros are kept and never run. A signature is kept, too, but no longer fits.
+
+    Raises:
+        UserError: the archive is damaged, too large or encrypted, or not what its ending says.
+    """
+    if data.startswith(_OLD):
+        raise UserError(
+            f"{name}: it has a password, or is in the format of before 2007. Save it again as {ending} without one."
+        )
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            members = archive.infolist()
+            if sum(member.file_size for member in members) > MOST_UNPACKED:
+                raise UserError(f"{name}: it unpacks to more than {MOST_UNPACKED >> 20} MiB. Split it.")
+            if any(member.flag_bits & 1 for member in members):
+                raise UserError(f"{name}: it has a password. Save it again without one.")
+            if any(member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for member in members):
+                raise ValueError("it is packed in a way that no office document is")
+            comment = archive.comment
+            contents = [archive.read(member) for member in members]
+        texts = _read_members(members, contents, ending, slots)
+    except DAMAGED as error:
+        raise UserError(f"{name}: not a valid {ending} file: {error}. Save it again, or rename it.") from error
+
+    def write(translations: Sequence[Segment | None]) -> bytes:
+        filled = {number: slots.fill(text, translations).encode() for number, text in texts.items()}
+        if all(contents[number] == content for number, content in filled.items()):
+            return data
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, "w") as archive:
+            archive.comment = comment
+            for number, (member, content) in enumerate(zip(members, contents, strict=True)):
+                archive.writestr(member, filled.get(number, content), member.compress_type)
+        return packed.getvalue()
+
+    return write
+
+
+def _read_members(
+    members: Sequence[zipfile.ZipInfo], contents: Sequence[bytes], ending: str, slots: Slots
+) -> dict[int, str]:
+    """The text with marks of each member that has text, by its number.
+
+    Raises:
+        ValueError: the archive is not of this kind, or a member is damaged.
+    """
+    kind = KINDS[ending]
+    by_name = {member.filename: content for member, content in zip(members, contents, strict=True)}
+    if not any(re.fullmatch(kind.main, name) for name in by_name):
+        raise ValueError("it has no such content")
+    if not by_name.get("mimetype", b"").decode().startswith(kind.mimetype):
+        raise ValueError("its content is of another kind")
+    if b"encryption-data" in by_name.get("META-INF/manifest.xml", b""):
+        raise ValueError("it has a password")
+    kept = column_names(content.decode() for name, content in by_name.items() if name.startswith("xl/tables/"))
+    numbers = [number for number, member in enumerate(members) if re.fullmatch(kind.members, member.filename)]
+    if kind is _BOOK:  # sheets may be large, and have text of their own in few books
+        numbers = [at for at in numbers if "worksheets" not in members[at].filename or b"inlineStr" in contents[at]]
+    numbers.sort(key=lambda number: _order(members[number].filename, kind.main))
+    return {number: kind.read(contents[number].decode(), slots, kept) for number in numbers}
+
+
+def _order(name: str, main: str) -> tuple[bool, list[tuple[int, str]]]:
+    """A key that sorts the main member before others, and slide2 before slide10."""
+    parts = re.split(r"(\d+)", name)
+    return re.fullmatch(main, name) is None, [(int(part) if part.isdigit() else 0, part) for part in parts]

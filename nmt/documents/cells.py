@@ -1,0 +1,51 @@
+"""Tables as text (.csv, .tsv): the cells with words."""
+
+import re
+from collections.abc import Callable
+
+from nmt.documents.document_slots import Slots, is_language, marked
+from nmt.text.tags import Segment
+
+_DELIMITERS = ",;\t|"
+
+
+def read_csv(text: str, slots: Slots) -> str:
+    """The text of a table with marks. The separator is the mark that is most frequent in the first row.
+
+    Raises:
+        ValueError: a quoted cell does not end.
+    """
+    first = re.match(r'(?:"(?:[^"]|"")*+"|[^"\r\n])*+', text)
+    outside = re.sub(r'"[^"]*"', "", first[0] if first else "")
+    return _read(text, slots, max(_DELIMITERS, key=outside.count))
+
+
+def read_tsv(text: str, slots: Slots) -> str:
+    """The text of a table whose separator is the tab, with marks (ValueError if a quoted cell does not end)."""
+    return _read(text, slots, "\t")
+
+
+def _writer(delimiter: str, *, quoted: bool) -> Callable[[Segment], str]:
+    def write(segment: Segment) -> str:
+        if quoted or any(mark in segment.text for mark in f'{delimiter}"\r\n'):
+            doubled = segment.text.replace('"', '""')
+            return f'"{doubled}"'
+        return segment.text
+
+    return write
+
+
+def _read(text: str, slots: Slots, delimiter: str) -> str:
+    ends = re.escape(delimiter) + r"\r\n"
+    cells = re.compile(rf'(?:\A|(?<=[{ends}]))(?:("(?:[^"]|"")*+")(?=[{ends}]|\Z)|([^{ends}]*+))')
+    marks = list[tuple[int, int, str]]()
+    for cell in cells.finditer(text):
+        if cell[2] is not None and cell[2].startswith('"') and cell[2].count('"') % 2 and delimiter != "\t":
+            raise ValueError(f"line {text.count(chr(10), 0, cell.start()) + 1}: a cell in quotation marks does not end")
+        value = cell[1][1:-1].replace('""', '"') if cell[1] else cell[2].strip()
+        if is_language(value):
+            start = cell.start() if cell[1] else text.index(value, cell.start())
+            end = cell.end() if cell[1] else start + len(value)
+            write = _writer(delimiter, quoted=bool(cell[1]))
+            marks.append((start, end, slots.add(Segment(value), text[start:end], write)))
+    return marked(text, marks)

@@ -1,0 +1,137 @@
+"""Segments of a document, and the rest of it, which comes back as it was.
+
+A reader leaves a mark in the text of a file for each slot, the place of a translation. A writer fills the slots: with
+what stood there, or with the translation. Slots may lie in the tags of other slots.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from nmt.system.errors import UserError
+from nmt.text.tags import Segment
+
+# Characters that no text has: Unicode keeps them for the inside of programs.
+_BEGIN, _END = "\ufdd0", "\ufdd1"
+_MARK = re.compile(f"{_BEGIN}([0-9]+){_END}")
+#: Characters that XML does not allow, and those of marks.
+_NO_TEXT = re.compile(f"[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff{_BEGIN}{_END}]")
+
+
+class Slot(NamedTuple):
+    """A place in a file: the number of its segment, what stands there, and how a translated segment is written."""
+
+    segment: int
+    raw: str
+    write: Callable[[Segment], str]
+
+
+class Slots:
+    """The segments of a document and their slots.
+
+    Attributes:
+        segments: to translate, in the order of the document.
+        bilingual: whether the format holds source and translation, so that a translation that equals its source is
+            written, too.
+        notes: what a person should look at in the written document, with the number of times.
+    """
+
+    def __init__(self, bilingual: bool = False) -> None:
+        self.segments: list[Segment] = []
+        self.bilingual = bilingual
+        self.notes = Counter[str]()
+        self._slots: list[Slot] = []
+
+    def add(self, segment: Segment, raw: str, write: Callable[[Segment], str]) -> str:
+        """Add a segment; return the mark that stands for its slot."""
+        self.segments.append(segment)
+        return self.also(raw, write)
+
+    def also(self, raw: str, write: Callable[[Segment], str]) -> str:
+        """Add another slot of the last segment; return its mark."""
+        self._slots.append(Slot(len(self.segments) - 1, raw, write))
+        return f"{_BEGIN}{len(self._slots) - 1}{_END}"
+
+    def fill(self, text: str, translations: Sequence[Segment | None]) -> str:
+        """A text with its marks replaced, by what stood there for a translation that is None."""
+
+        def value(mark: re.Match[str]) -> str:
+            slot = self._slots[int(mark[1])]
+            translation = translations[slot.segment]
+            if translation is None or (not self.bilingual and translation == self.segments[slot.segment]):
+                return _MARK.sub(value, slot.raw)
+            clean = translation._replace(text=_NO_TEXT.sub("\ufffd", translation.text))
+            return _MARK.sub(value, slot.write(clean))
+
+        return _MARK.sub(value, text)
+
+
+def marked(text: str, marks: Iterable[tuple[int, int, str]]) -> str:
+    """A text with marks in place of its characters [start, end), which are apart."""
+    pieces, at = [], 0
+    for start, end, mark in sorted(marks):
+        pieces += [text[at:start], mark]
+        at = end
+    return "".join([*pieces, text[at:]])
+
+
+def is_language(text: str) -> bool:
+    """Whether a text has words to translate: letters, and more than an address."""
+    return any(map(str.isalpha, text)) and not re.fullmatch(r"\s*(?:[a-z]+://|www\.)\S+\s*|\s*\S+@\S+\.\S+\s*", text)
+
+
+def is_no_text(text: str) -> bool:
+    """Whether there are characters that no text of a document has."""
+    return "\0" in text or _BEGIN in text or _END in text
+
+
+class DecodedFile(NamedTuple):
+    """A decoded file: text, the name of its encoding and the byte order mark before it."""
+
+    text: str
+    encoding: str
+    mark: bytes
+
+    def encode(self, text: str, markup: bool) -> bytes:
+        """Text in this encoding; in markup, characters that it lacks become references.
+
+        Raises:
+            UserError: the encoding lacks a character.
+        """
+        try:
+            return self.mark + text.encode(self.encoding, "xmlcharrefreplace" if markup else "strict")
+        except UnicodeEncodeError as error:
+            lost = error.object[error.start]
+            raise UserError(
+                f"The translation has the character '{lost}', which the file's encoding {self.encoding} lacks. Convert "
+                "the input to UTF-8."
+            ) from error
+
+
+_MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
+
+
+def decode(data: bytes, name: str, declared: str = "") -> DecodedFile:
+    """Decode a file by its byte order mark, by what it declares, or as UTF-8.
+
+    Args:
+        data: the bytes.
+        name: of the file, for messages.
+        declared: a pattern for the beginning of the file, whose group is the name of the encoding.
+
+    Raises:
+        UserError: it is in another encoding, or no text.
+    """
+    mark, encoding = next(((mark, name) for mark, name in _MARKS if data.startswith(mark)), (b"", "utf-8"))
+    if not mark and declared and (found := re.search(declared.encode(), data[:4096], re.I)):
+        encoding = next(filter(None, found.groups())).decode()
+    try:
+        text = data[len(mark) :].decode(encoding)
+        if text.encode(encoding) != data[len(mark) :]:
+            raise LookupError
+    except (UnicodeError, LookupError) as error:
+        raise UserError(f"{name}: not valid {encoding}. Convert it: iconv -f LATIN1 -t UTF-8 {name}") from error
+    if is_no_text(text):
+        raise UserError(f"{name}: this is no text, as its ending says. Rename it, or save it again.")
+    return DecodedFile(text, encoding, mark)

@@ -1,0 +1,124 @@
+"""Documents by the ending of their file: bytes -> segments, and translated segments -> bytes."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from nmt.documents.archive import KINDS, read_archive
+from nmt.documents.catalogues import PO_DECLARED, read_json_strings, read_po, read_yaml_strings
+from nmt.documents.cells import read_csv, read_tsv
+from nmt.documents.document_slots import Slots, decode
+from nmt.documents.exchange import read_tmx, read_xliff
+from nmt.documents.markdown_text import read_markdown
+from nmt.documents.subtitles import read_srt, read_vtt
+from nmt.documents.web_pages import HTML_DECLARED, read_html
+from nmt.documents.xml_text import XML_DECLARED
+from nmt.system.errors import UserError
+from nmt.text.tags import Segment
+
+#: The most bytes of a document, packed or not.
+MOST_BYTES = 1 << 28
+
+Read = Callable[[str, Slots], str]
+
+
+class DocumentFormat(NamedTuple):
+    """A format that is text: how it is read, and what says its encoding.
+
+    Attributes:
+        read: text -> text with marks.
+        declared: a pattern for the name of the encoding in the file.
+        markup: whether a character that the encoding lacks can be written as a reference.
+        bilingual: see `Slots`.
+    """
+
+    read: Read
+    declared: str = ""
+    markup: bool = False
+    bilingual: bool = False
+
+
+_XLIFF = DocumentFormat(read_xliff, XML_DECLARED, markup=True, bilingual=True)
+_HTML = DocumentFormat(read_html, HTML_DECLARED, markup=True)
+_YAML, _MARKDOWN = DocumentFormat(read_yaml_strings), DocumentFormat(read_markdown)
+_TEXTS = {
+    ".csv": DocumentFormat(read_csv),
+    ".tsv": DocumentFormat(read_tsv),
+    ".srt": DocumentFormat(read_srt),
+    ".vtt": DocumentFormat(read_vtt),
+    ".po": DocumentFormat(read_po, PO_DECLARED, bilingual=True),
+    ".pot": DocumentFormat(read_po, PO_DECLARED, bilingual=True),
+    ".xliff": _XLIFF,
+    ".xlf": _XLIFF,
+    ".md": _MARKDOWN,
+    ".markdown": _MARKDOWN,
+    ".html": _HTML,
+    ".htm": _HTML,
+    ".xhtml": _HTML,
+    ".json": DocumentFormat(read_json_strings),
+    ".arb": DocumentFormat(read_json_strings),
+    ".tmx": DocumentFormat(read_tmx, XML_DECLARED, markup=True, bilingual=True),
+    ".yaml": _YAML,
+    ".yml": _YAML,
+}
+
+
+class Document:
+    """A document that was read.
+
+    Attributes:
+        segments: to translate.
+    """
+
+    def __init__(self, slots: Slots, write: Callable[[Sequence[Segment | None]], bytes]) -> None:
+        self.segments = slots.segments
+        self._slots, self._write = slots, write
+
+    def write(self, translations: Sequence[Segment | None]) -> bytes:
+        """The bytes of the document with translations of its segments; None leaves a segment as it is.
+
+        Raises:
+            UserError: the encoding of the document lacks a character of a translation.
+        """
+        return self._write(translations)
+
+    @property
+    def notes(self) -> list[str]:
+        """What a person should look at in the written document."""
+        return [f"{note}: {count:,}." for note, count in self._slots.notes.items() if count]
+
+
+def read_document(path: Path, source: str = "", target: str = "") -> Document:
+    """Read a document, whose ending says its format.
+
+    Args:
+        path: the file.
+        source: the language to translate from, for formats that hold several.
+        target: the language to translate into.
+
+    Raises:
+        UserError: it cannot be read, is damaged, or is no such document.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror or error}.") from error
+    if len(data) > MOST_BYTES:
+        raise UserError(f"{path} has more than {MOST_BYTES >> 20} MiB. Split it.")
+    ending = path.suffix.lower()
+    if ending in KINDS:
+        slots = Slots()
+        return Document(slots, read_archive(data, str(path), ending, slots))
+    form = _TEXTS[ending]
+    if ending == ".tmx":
+        form = form._replace(read=partial(read_tmx, source=source, target=target))
+    slots = Slots(form.bilingual)
+    encoded = decode(data, str(path), form.declared)
+    try:
+        text = form.read(encoded.text, slots)
+    except (ValueError, RecursionError) as error:
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else error
+        raise UserError(f"{path}: not a valid {ending} file: {reason}. Save it again, or rename it.") from error
+    return Document(slots, lambda translations: encoded.encode(slots.fill(text, translations), form.markup))

@@ -1,0 +1,109 @@
+"""Markdown (.md): the text of headings, paragraphs, lists and tables. Code, HTML and addresses are kept."""
+
+import re
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from nmt.documents.document_slots import Slots, is_language, marked
+from nmt.documents.markup import Token, inline, tokens_of
+from nmt.documents.web_pages import VOID
+from nmt.text.tags import Segment
+
+if TYPE_CHECKING:
+    from markdown_it.token import Token as Block
+
+_FRONT_MATTER = re.compile(r"\A---[ \t]*\r?\n.*?^(?:---|\.\.\.)[ \t]*$", re.DOTALL | re.MULTILINE)
+_ADDRESS = r"\((?:[^()\\]|\\.|\((?:[^()\\]|\\.)*\))*\)"
+_LINK_END = rf"\](?:{_ADDRESS}|\[[^\]]*\])?"
+_IMAGE = rf"!\[(?:[^\[\]\\]|\\.|\[[^\]]*\])*{_LINK_END}"
+_TASK = re.compile(r"\[[ xX]\][ \t]+")
+_SPECIAL = re.compile(r"[\\`*\[\]<|]|(?<!\w)_|_(?!\w)|&(?=#?\w+;)|^(?=#{1,6}\s|[-+>]\s)|(?<=^\d)(?=[.)]\s)")
+
+
+def read_markdown(text: str, slots: Slots) -> str:
+    """The text of a Markdown file with marks. What cannot be found again in the file is kept."""
+    from markdown_it import MarkdownIt
+
+    parser = MarkdownIt("commonmark").enable(["table", "strikethrough"]).disable("text_join")
+    front = _FRONT_MATTER.match(text)
+    body = text[front.end() :] if front else text
+    # The parser takes lone carriage returns for ends of lines, too.
+    lines = re.split(r"(?<=\n)|(?<=\r)(?!\n)", body)
+    starts = [front.end() if front else 0]
+    for line in lines:
+        starts.append(starts[-1] + len(line))
+    marks = list[tuple[int, int, str]]()
+    at = 0
+    for block in parser.parse(body):
+        if block.type != "inline" or not block.map or not block.content:
+            continue
+        first, last = (starts[min(number, len(starts) - 1)] for number in block.map)
+        begin = _found(text, block.content.split("\n")[0], max(at, first), last)
+        if begin < 0:
+            continue
+        tokens = _tokens(block.children or [], text, begin, last)
+        at = begin + max(1, sum(len(token.raw) for token in tokens))
+        built = inline(tokens, unescape=str, collapse=False)
+        if built is not None and is_language(built.segment.text):
+            hard = next((token.raw for token in tokens if token.value == "\n"), "\n")
+            mark = slots.add(built.segment, built.raw, partial(_written, hard))
+            marks.append((begin + len(built.before), at - len(built.after), mark))
+    return marked(text, marks)
+
+
+def _found(text: str, line: str, start: int, end: int) -> int:
+    """Where a line of a block stands in the file; -1 for nowhere. In tables, bars have a backslash."""
+    return max(text.find(line, start, end), text.find(line.replace("|", "\\|"), start, end))
+
+
+def _tokens(children: Sequence["Block"], text: str, at: int, end: int) -> list[Token]:
+    """The inline tokens of a block that begins at a character of the file; none if they are not all found there."""
+    tokens, todo = list[Token](), list(children)[::-1]
+    if todo and (task := _TASK.match(text, at)):
+        tokens.append(Token("lone", task[0]))
+        todo[-1].content = todo[-1].content[len(task[0]) :]
+        at = task.end()
+    while todo:
+        child = todo.pop()
+        if child.type == "text" and not child.content:
+            continue
+        if child.markup == "autolink":
+            while todo and child.type != "link_close":
+                child = todo.pop()
+            pattern, token = r"<[^<>\s]*>", Token("lone", "")
+        else:
+            pattern, token = _pattern(child)
+        match = re.compile(pattern, re.DOTALL).match(text, at, end)
+        if match is None:
+            return []
+        tokens.append(token._replace(raw=match[0]))
+        at = match.end()
+    return tokens
+
+
+def _pattern(child: "Block") -> tuple[str, Token]:
+    """What an inline token of the parser looks like in the file, and the token that it is."""
+    kind, _, side = child.type.rpartition("_")
+    if child.type in ("text", "text_special"):
+        raw = re.escape(child.markup or child.content).replace("\\|", r"\\?\|")  # in a table
+        return raw, Token("text", "", value=child.content)
+    if child.type in ("softbreak", "hardbreak"):
+        # The next line of a quotation or a list begins with its mark.
+        return r"[ \t]*\\?\r?\n(?:[ \t]*>)*[ \t]*", Token("text", "", value=" " if child.type == "softbreak" else "\n")
+    if child.type == "code_inline":
+        mark = child.markup
+        return rf"{mark}(?!`).*?(?<!`){mark}(?!`)", Token("lone", "")
+    if child.type == "image":
+        return _IMAGE, Token("lone", "")
+    if child.type == "html_inline":
+        return re.escape(child.content), tokens_of(child.content, void=VOID)[0]
+    pattern = (r"\[" if side == "open" else _LINK_END) if kind == "link" else re.escape(child.markup)
+    return pattern, Token(side, "", kind)
+
+
+def _written(hard: str, segment: Segment) -> str:
+    def escape(text: str) -> str:
+        return _SPECIAL.sub(lambda special: "\\" + special[0], text).replace("\n", hard)
+
+    return segment.render(escape)

@@ -1,0 +1,244 @@
+"""Text of Office Open XML (.docx, .pptx, .xlsx): paragraphs of runs, each with its own properties.
+
+The text of a paragraph stands in runs of its usual properties. Another run, a link or a picture is a tag, whose opening
+ends the usual run and whose closing begins it again.
+"""
+
+import html
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import partial
+from itertools import accumulate
+from typing import NamedTuple
+
+from nmt.documents.document_slots import Slots, is_language
+from nmt.documents.markup import Token, closed, inline, matches
+from nmt.documents.xml_text import attribute, check_xml, prefix_of
+from nmt.text.tags import Segment
+
+
+class Names(NamedTuple):
+    """The names of a format, without prefix.
+
+    Attributes:
+        namespaces: the usual one and the strict one.
+        paragraphs: elements that hold runs.
+        run, properties, text: their parts.
+        space: what says that spaces at either end of a text count.
+        breaks: characters for elements in a run, or between runs.
+        dropped: elements about the source text, which its translation does not have.
+    """
+
+    namespaces: tuple[str, str]
+    paragraphs: tuple[str, ...]
+    run: str = "r"
+    properties: str = "rPr"
+    text: str = "t"
+    space: str = ' xml:space="preserve"'
+    breaks: tuple[tuple[str, str], ...] = ()
+    dropped: tuple[str, ...] = ()
+
+
+_OLD, _STRICT = "http://schemas.openxmlformats.org", "http://purl.oclc.org/ooxml"
+WORD = Names(
+    (f"{_OLD}/wordprocessingml/2006/main", f"{_STRICT}/wordprocessingml/main"),
+    ("p",),
+    breaks=(("br", "\n"), ("tab", "\t")),
+    dropped=("proofErr", "lastRenderedPageBreak"),
+)
+DRAWING = Names((f"{_OLD}/drawingml/2006/main", f"{_STRICT}/drawingml/main"), ("p",), space="", breaks=(("br", "\n"),))
+SHEET = Names((f"{_OLD}/spreadsheetml/2006/main", f"{_STRICT}/spreadsheetml/main"), ("si", "is"), dropped=("rPh",))
+
+
+def column_names(tables: Iterable[str]) -> set[str]:
+    """The names of columns in the tables of a workbook, which its cells repeat: they cannot be translated."""
+    return {
+        html.unescape(name)
+        for text in tables
+        for name in re.findall(r'<(?:\w+:)?tableColumn\s[^>]*?\bname="([^"]*)"', text)
+    }
+
+
+def read_runs(text: str, slots: Slots, kept: Iterable[str], *, names: Names) -> str:
+    """The XML text of a member with marks for its paragraphs; texts that are `kept` have none.
+
+    Raises:
+        ValueError: the XML is damaged.
+    """
+    tokens = check_xml(text)
+    try:
+        prefix = prefix_of(text, *names.namespaces)
+    except ValueError:
+        return text  # a member without such text
+    paragraphs = {prefix + name for name in names.paragraphs}
+    reader = _Paragraphs(slots, names, prefix, frozenset(kept))
+    partners = matches(tokens)
+    stack: list[list[Token]] = [[]]
+    for number, token in enumerate(tokens):
+        if token.kind == "open" and token.name in paragraphs and number in partners:
+            stack.append([token])
+        elif token.kind == "close" and token.name in paragraphs and number in partners:
+            inner = stack.pop()
+            stack[-1].append(Token("lone", reader.read(inner) + token.raw, token.name))
+        else:
+            stack[-1].append(token)
+    return "".join(token.raw for token in stack[0])
+
+
+class _Paragraphs:
+    """Reads the paragraphs of a member."""
+
+    def __init__(self, slots: Slots, names: Names, prefix: str, kept: frozenset[str]) -> None:
+        self._slots, self._names, self._prefix, self._kept = slots, names, prefix, kept
+        self._run, self._text = f"{prefix}{names.run}", f"{prefix}{names.text}"
+        self._properties = f"{prefix}{names.properties}"
+        self._breaks = {prefix + name: character for name, character in names.breaks}
+        self._dropped = {prefix + name for name in names.dropped}
+        self._open_text, self._close_text = f"<{self._text}{names.space}>", f"</{self._text}>"
+
+    def read(self, tokens: Sequence[Token]) -> str:
+        """The text of a paragraph, whose first token opens it, with a mark if it has words."""
+        raw = "".join(token.raw for token in tokens[1:])
+        partners = matches(tokens)
+        runs = [
+            at for at, token in enumerate(tokens) if token.name == self._run and at in partners and at < partners[at]
+        ]
+        if not runs:
+            return tokens[0].raw + self._plain(tokens[1:])
+        weights = Counter[str]()
+        for run in runs:
+            weights[self._properties_of(tokens, run, partners)] += self._length(tokens[run : partners[run]])
+        base = max(weights, key=lambda properties: weights[properties])
+        usual = f"<{self._run}>{base}{self._open_text}"
+        built = inline(self._tokens(tokens, partners, base), collapse=False)
+        if built is None or not is_language(built.segment.text) or built.segment.text in self._kept:
+            return tokens[0].raw + raw
+        end = f"{self._close_text}</{self._run}>"
+        escape = partial(self._escape, base)
+
+        def write(segment: Segment) -> str:
+            whole = usual + built.before + segment.render(escape) + built.after + end
+            empty = f"{self._open_text}{self._close_text}"
+            return whole.replace(f"{usual}{self._close_text}</{self._run}>", "").replace(empty, "")
+
+        # What stands before the first run, such as the properties of the paragraph, stays outside.
+        return tokens[0].raw + self._slots.add(built.segment, raw, write)
+
+    def _plain(self, tokens: Sequence[Token]) -> str:
+        """A paragraph without runs: a cell of one text."""
+        pieces, tokens = list[str](), closed(tokens, lambda token: token.name in self._dropped)
+        for number, token in enumerate(tokens):
+            value = html.unescape(token.raw)
+            inside = number > 0 and tokens[number - 1].name == self._text and tokens[number - 1].kind == "open"
+            if token.kind == "text" and inside and is_language(value) and value not in self._kept:
+                pieces.append(self._slots.add(Segment(value), token.raw, lambda segment: _escaped(segment.text)))
+            else:
+                pieces.append(token.raw)
+        return "".join(pieces)
+
+    def _properties_of(self, tokens: Sequence[Token], run: int, partners: dict[int, int]) -> str:
+        at = run + 1
+        while at < partners[run] and tokens[at].kind == "text" and not tokens[at].raw.strip():
+            at += 1
+        if tokens[at].name != self._properties:
+            return ""
+        return "".join(token.raw for token in tokens[at : partners.get(at, at) + 1])
+
+    def _length(self, tokens: Sequence[Token]) -> int:
+        return sum(len(token.raw) for token in tokens if token.kind == "text")
+
+    def _escape(self, base: str, text: str) -> str:
+        escaped = _escaped(text)
+        for name, character in self._breaks.items():
+            element = f"<{name}/>"
+            if self._names.space:  # in a run
+                whole = f"{self._close_text}{element}{self._open_text}"
+            else:
+                end, usual = f"{self._close_text}</{self._run}>", f"<{self._run}>{base}{self._open_text}"
+                whole = f"{end}{element}{usual}"
+            escaped = escaped.replace(character, whole)
+        return escaped
+
+    def _tokens(self, tokens: Sequence[Token], partners: dict[int, int], base: str) -> list[Token]:
+        """The paragraph as text in a run of the usual properties, and tags that end that run and begin it again."""
+        end, usual = f"{self._close_text}</{self._run}>", f"<{self._run}>{base}{self._open_text}"
+        result, at = list[Token](), 1
+        fields = self._fields(tokens, partners)
+        runs = list(accumulate(token.name == self._run for token in tokens))
+        wrappers = {start for start, close in partners.items() if start < close and runs[start] < runs[close]}
+        while at < len(tokens):
+            token, partner = tokens[at], partners.get(at, at)
+            if token.name in self._dropped:
+                at = partner
+            elif token.kind == "text":
+                pass  # white space between elements
+            elif at in fields:
+                raw = "".join(each.raw for each in tokens[at : fields[at] + 1])
+                result.append(Token("lone", end + raw + usual))
+                at = fields[at]
+            elif token.name == self._run and at < partner:
+                self._add_run(result, tokens[at : partner + 1], base)
+                at = partner
+            elif at in wrappers or (token.kind == "close" and partners.get(at) in wrappers):
+                result.append(Token(token.kind, end + token.raw + usual, token.name))
+            elif token.name in self._breaks:
+                raw = "".join(each.raw for each in tokens[at : max(at, partner) + 1])
+                result.append(Token("text", end + raw + usual, value=self._breaks[token.name]))
+                at = max(at, partner)
+            else:
+                raw = "".join(each.raw for each in tokens[at : max(at, partner) + 1])
+                result.append(Token("lone", end + raw + usual))
+                at = max(at, partner)
+            at += 1
+        return result
+
+    def _fields(self, tokens: Sequence[Token], partners: dict[int, int]) -> dict[int, int]:
+        """The fields, such as the number of a page: the run that begins each, and the last token of its last run."""
+        fields, start, depth, at = dict[int, int](), 0, 0, 1
+        while at < len(tokens):
+            token, partner = tokens[at], partners.get(at, 0)
+            if token.name == self._run and partner > at:
+                kinds = [attribute(each, f"{self._prefix}fldCharType") for each in tokens[at:partner]]
+                start = at if not depth else start
+                depth += kinds.count("begin") - kinds.count("end")
+                if depth <= 0:
+                    if start < at or "begin" in kinds:
+                        fields[start] = partner
+                    depth = 0
+                at = partner
+            elif token.kind in ("open", "close"):
+                depth = 0  # a field over several elements stays open
+            at += 1
+        return fields
+
+    def _add_run(self, result: list[Token], run: Sequence[Token], base: str) -> None:
+        """Add the text of a run, with tags around it unless its properties are the usual ones."""
+        partners = matches(run)
+        properties = self._properties_of(run, 0, partners)
+        end, usual = f"{self._close_text}</{self._run}>", f"<{self._run}>{base}{self._open_text}"
+        opening = Token("open", f"{end}<{self._run}>{properties}{self._open_text}", properties or "-")
+        closing = Token("close", end + usual, properties or "-")
+        inner, at = list[Token](), 1
+        while at < len(run) - 1:
+            token, partner = run[at], max(at, partners.get(at, at))
+            raw = "".join(each.raw for each in run[at : partner + 1])
+            if token.name == self._text:
+                value = "".join(html.unescape(each.raw) for each in run[at + 1 : partner])
+                inner.append(Token("text", _escaped(value), value=value))
+            elif token.name in self._breaks and token.raw == f"<{token.name}/>":
+                whole = f"{self._close_text}{raw}{self._open_text}"
+                inner.append(Token("text", whole, value=self._breaks[token.name]))
+            elif token.kind != "text" and token.name not in {self._properties, *self._dropped}:
+                inner.append(Token("lone", f"{self._close_text}{raw}{self._open_text}"))
+            at = partner + 1
+        if properties == base:
+            result.extend(inner)
+        elif result and result[-1] == closing and inner:
+            result[-1:] = [*inner, closing]
+        elif inner:
+            result += [opening, *inner, closing]
+
+
+def _escaped(text: str) -> str:
+    return html.escape(text, quote=False)

@@ -1,0 +1,49 @@
+"""Segments of a document as sentences for a translator, and their translations as segments again."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from nmt.alignment.tag_projection import LinkedText, project
+from nmt.documents.document_slots import is_language
+from nmt.documents.formats import Document
+from nmt.text.sentence_split import FULL_STOPS, split_sentences
+from nmt.text.tags import Segment
+
+_APART = re.compile(r"([\t\n]+)")
+
+
+def sentences_of(text: str, language: str) -> Iterator[tuple[str, str]]:
+    """Each sentence of a text with the white space after it; they add up to the text. Tabs and line breaks end it."""
+    parts = _APART.split(text)
+    for line, end in zip(parts[::2], [*parts[1::2], ""], strict=True):
+        sentences = list(split_sentences(line, language)) or [("", "")]
+        yield from sentences[:-1]
+        yield sentences[-1][0], sentences[-1][1] + end
+
+
+def translated(
+    document: Document, language: str, translate: Callable[[Sequence[str]], Iterable[LinkedText]]
+) -> list[Segment]:
+    """The segments of a document, translated sentence by sentence, with their tags around the linked words.
+
+    Args:
+        document: that was read.
+        language: of its sentences.
+        translate: called once, with all sentences that have words; gives as many translations.
+    """
+    split = [list(sentences_of(segment.text, language)) for segment in document.segments]
+    results = iter(translate([text for sentences in split for text, _ in sentences if is_language(text)]))
+    return [_joined(segment, sentences, results) for segment, sentences in zip(document.segments, split, strict=True)]
+
+
+def _joined(segment: Segment, sentences: Sequence[tuple[str, str]], results: Iterator[LinkedText]) -> Segment:
+    parts = list[LinkedText]()
+    for number, (text, space) in enumerate(sentences):
+        parts.append(next(results) if is_language(text) else LinkedText.same(text))
+        if space:
+            parts.append(LinkedText.same(space))
+        elif text and number + 1 < len(sentences) and not parts[-1].target.endswith(tuple(FULL_STOPS)):
+            # Only scripts without spaces have none between sentences.
+            parts.append(LinkedText.same(" ")._replace(source="", sentences=[]))
+    linked = LinkedText.join(parts)
+    return segment if linked.target == segment.text else project(linked, segment.tags)
