@@ -143,7 +143,7 @@ def project(linked: LinkedText, tags: Sequence[Tag]) -> Segment:
         del around[tag.depth + 1 :]
         children[around[-1]].append(number)
         around.append(number)
-    words = _Words(linked, source)
+    words = _TaggedWords(linked, source)
     placed = {-1: (0, len(linked.target))}
     for parent in (-1, *range(len(source))):
         if children[parent]:
@@ -159,7 +159,7 @@ def project(linked: LinkedText, tags: Sequence[Tag]) -> Segment:
     return Segment(linked.target, ordered)
 
 
-class _Words:
+class _TaggedWords:
     """The words of a linked text, and where tags of the source belong in the target."""
 
     def __init__(self, linked: LinkedText, tags: Sequence[Tag]) -> None:

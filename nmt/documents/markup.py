@@ -186,8 +186,10 @@ class _Tags:
         """Keep a space after the tag at the end of the text, as there is one before it, too."""
         if self._latest >= 0 and self.tags[self._latest].end == at:
             tag = self.tags[self._latest]
-            of_closing = {"closing": f"{tag.closing} "} if tag.closing else {"opening": f"{tag.opening} "}
-            self.tags[self._latest] = tag._replace(**of_closing)
+            if tag.closing:
+                self.tags[self._latest] = tag._replace(closing=f"{tag.closing} ")
+            else:
+                self.tags[self._latest] = tag._replace(opening=f"{tag.opening} ")
 
     def add(self, group: range, at: int) -> None:
         """Add the tags of a group of tokens between two texts: closing ones, single ones, opening ones."""

@@ -96,9 +96,9 @@ async def _translations(
 def _linked(document: Json) -> LinkedText:
     """The best translation in a document, with the links of its words if it has some."""
     best = document["hypotheses"][0]
-    words = ([(word["start"], word["end"]) for word in side["words"]] for side in (document["source"], best))
+    ours, theirs = ([(word["start"], word["end"]) for word in side["words"]] for side in (document["source"], best))
     alignment = best["alignment"] and [*parse_links(best["alignment"]["links"]).sure]
-    return LinkedText.of_words(document["source"]["text"], best["text"], *words, alignment).stripped()
+    return LinkedText.of_words(document["source"]["text"], best["text"], ours, theirs, alignment).stripped()
 
 
 async def _body(request: Request, pool: ModelPool) -> LibreBody:

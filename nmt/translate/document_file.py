@@ -18,6 +18,7 @@ from nmt.system.locks import OUTPUT, locked
 from nmt.system.terminal import print_message
 from nmt.translate.lines import LineProgress
 from nmt.translate.request import Translating
+from nmt.translation.glossary import Glossary
 from nmt.translation.heads import AUTO, choose_head, names_all
 from nmt.translation.request import Request
 from nmt.translation.translator import Translator
@@ -42,7 +43,7 @@ def translate_document(request: Translating, path: Path) -> int:
         )
     if lines_only := request.lines_only:
         raise UserError(f"{', '.join(lines_only)}: for lines only, and input={path} is a document. Leave it out.")
-    check_paths({"input": path}, {"output": output}, text=False)
+    check_paths({"input": path, "glossary": request.glossary}, {"output": output}, text=False)
     document = _read(path, *request.translator.runs[0].languages)
     has_tags = any(segment.tags for segment in document.segments)
     translator = request.translator if has_tags else for_text(request.translator)
@@ -70,7 +71,8 @@ def _write(request: Translating, document: "Document", output: Path, opened: Cal
         if translator.search.nbest > 1:
             raise UserError("A document has one translation a sentence. Leave search.nbest= out.")
         progress = stack.enter_context(LineProgress(None, 0))
-        translate = functools.partial(_linked, request, translator, progress)
+        glossary = request.open_glossary(translator.tokenizer.target)
+        translate = functools.partial(_linked, request, translator, glossary, progress)
         write_bytes(output, document.write(translated(document, request.translator.runs[0].languages[0], translate)))
     for note in document.notes:
         print_message(f"note: {output}: {note}")
@@ -78,14 +80,21 @@ def _write(request: Translating, document: "Document", output: Path, opened: Cal
 
 
 def _linked(
-    request: Translating, translator: Translator, progress: LineProgress, texts: Sequence[str]
+    request: Translating,
+    translator: Translator,
+    glossary: Glossary | None,
+    progress: LineProgress,
+    texts: Sequence[str],
 ) -> Iterator[LinkedText]:
     """The translation of each sentence with its links, in order, with the sentences before it as context."""
     head, _ = choose_head(translator.heads, AUTO if names_all(request.head) else request.head)
     follower = Follower(translator.context_sentences, request.documents)
     for first in range(0, len(texts), _CHUNK):
         chunk = texts[first : first + _CHUNK]
-        requests = [Request(text, "", context) for text, context in zip(chunk, follower.take(chunk), strict=True)]
+        requests = [
+            Request(text, "", context, glossary=glossary)
+            for text, context in zip(chunk, follower.take(chunk), strict=True)
+        ]
         batches = -(-len(chunk) // (translator.batch_sentences * translator.processes.count))
         watch = progress.watch(len(chunk), batches)
         for number, ranked in enumerate(translator.translate_chunk(requests, watch=watch, report=progress.say)):

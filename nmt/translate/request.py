@@ -136,8 +136,13 @@ class Translating:
     def lines_only(self) -> list[str]:
         """The settings that are given and that a document cannot have."""
         usual = {"format": "text", "scores": False, "prefix": None, "alignments": None, "heatmaps": None}
+        usual |= {"terms": None, "tags": "none"}
         given = [f"{key}={getattr(self, key)}" for key, value in usual.items() if getattr(self, key) != value]
-        return given + [f"resume={self.resumes}"] * (self.resumes != "false")
+        return [
+            *given,
+            *["doubts=true"] * self.translator.doubts,
+            *[f"resume={self.resumes}"] * (self.resumes != "false"),
+        ]
 
     @property
     def draws_weights(self) -> bool:

@@ -14,18 +14,20 @@ from nmt.translation.translator import empty
 from nmt.translation.types import Translation
 
 
+def _spans(text: str) -> list[Span | None]:
+    return [*(match.span() for match in re.finditer(r"\S+", text)), None]
+
+
 def turned(request: Request, attends: bool = True) -> Translation:
     """The words of a request in upper case and the other order; a word is a piece."""
     words = request.text.split()
     if not words:
         return empty(request.text)
     text = " ".join(words[::-1]).upper()
-    spans: list[list[Span | None]] = [
-        [*(match.span() for match in re.finditer(r"\S+", each)), None] for each in (request.text, text)
-    ]
+    ours, theirs = _spans(request.text), _spans(text)
     weights = np.eye(len(words) + 1, dtype=np.float32)[[*range(len(words))[::-1], len(words)]][None]
     pieces = [*words, "</s>"], [*text.split(), "</s>"]
-    return Translation(request.text, text, -1.0, -2.0, *pieces, *spans, weights if attends else None)._replace(
+    return Translation(request.text, text, -1.0, -2.0, *pieces, ours, theirs, weights if attends else None)._replace(
         notes=[f"note on {request.text}"] if "!" in request.text else []
     )
 

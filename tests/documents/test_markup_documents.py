@@ -233,9 +233,12 @@ def test_round_trip_of_exchange_files(tmp_path: Path) -> None:
         before, after = etree.fromstring(data), etree.fromstring(written)
         for unit, filled in zip(before.iter("{*}trans-unit"), after.iter("{*}trans-unit"), strict=True):
             source, kept = unit.find("{*}source"), filled.find("{*}source")
+            assert source is not None
+            assert kept is not None
             assert etree.tostring(source) == etree.tostring(kept)
-            text = "".join(source.itertext())
+            text = "".join(map(str, source.itertext()))
             if any(map(str.isalpha, text)):
                 target = filled.find("{*}target")
-                assert "".join(target.itertext()) == swapped(text)
+                assert target is not None
+                assert "".join(map(str, target.itertext())) == swapped(text)
                 assert [each.tag for each in target.iter()][1:] == [each.tag for each in source.iter()][1:]

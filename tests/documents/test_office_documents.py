@@ -29,7 +29,11 @@ def packed(members: dict[str, str | bytes]) -> bytes:
 def docx(body: str) -> bytes:
     """A document with a body, a picture and a macro."""
     document = f'<?xml version="1.0" encoding="UTF-8"?>\r\n<w:document {NAMES}><w:body>{body}</w:body></w:document>'
-    others = {"word/vbaProject.bin": b"\0\1", "word/media/a.png": b"\x89PNG", "docProps/core.xml": "<a>Titel</a>"}
+    others: dict[str, str | bytes] = {
+        "word/vbaProject.bin": b"\0\1",
+        "word/media/a.png": b"\x89PNG",
+        "docProps/core.xml": "<a>Titel</a>",
+    }
     return packed({"[Content_Types].xml": "<Types/>", "word/document.xml": document, **others})
 
 
@@ -196,10 +200,11 @@ def test_round_trip_of_runs(tmp_path: Path) -> None:
 
     def formatted(data: bytes) -> list[tuple[str, str]]:
         root = etree.fromstring(members(data)["word/document.xml"])
+        style = {each: each.find("{*}rPr") for each in root.iter("{*}r")}
         return [
-            (etree.tostring(each.find("{*}rPr")).decode() if each.find("{*}rPr") is not None else "", letter)
-            for each in root.iter("{*}r")
-            for letter in "".join(each.itertext())
+            ("" if of_run is None else etree.tostring(of_run).decode(), letter)
+            for each, of_run in style.items()
+            for letter in "".join(map(str, each.itertext()))
             if letter != " "
         ]
 

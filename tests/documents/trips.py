@@ -12,8 +12,8 @@ from nmt.documents.sentences import translated
 
 def linked(source: str, target: str) -> LinkedText:
     """A sentence and its translation, whose words are linked in their order."""
-    words = ([word.span() for word in re.finditer(r"\S+", text)] for text in (source, target))
-    return LinkedText.of_words(source, target, *words, None)
+    ours, theirs = ([word.span() for word in re.finditer(r"\S+", text)] for text in (source, target))
+    return LinkedText.of_words(source, target, ours, theirs, None)
 
 
 def translate(path: Path, data: bytes, word: Callable[[str], str]) -> tuple[list[str], bytes]:
