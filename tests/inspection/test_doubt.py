@@ -203,7 +203,7 @@ def test_auc_and_calibration_by_hand() -> None:
         ("decoder=bahdanau",),
         ("decoder=none",),
         ("encoder=transformer", "decoder=transformer"),
-        ("decoder=convolutional",),
+        ("decoder=conv",),
     ],
     ids=" ".join,
 )
