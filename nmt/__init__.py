@@ -1,5 +1,6 @@
 """Neural machine translation whose subject is attention: `python -m nmt.train`, translate, evaluate; `nmt.load`."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -11,7 +12,9 @@ __all__ = ["Explanation", "Inspection", "RunTranslator", "TranslatedSentence", "
 
 
 def __getattr__(name: str) -> Any:
-    """What `nmt.api` has, loaded when it is first asked for: `import nmt` alone loads no library."""
+    """`nmt.train`, and what `nmt.api` has, loaded when it is first asked for: `import nmt` alone loads no library."""
+    if name == "train":
+        return import_module("nmt.train")
     if name not in __all__:
         raise AttributeError(f"module 'nmt' has no attribute '{name}'")
     from nmt import api

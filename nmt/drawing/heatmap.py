@@ -46,7 +46,7 @@ class NotebookFigure(Figure):
     notes: Sequence[str] = ()
 
     def save(self, path: Path) -> Sequence[str]:
-        """Write a PNG file, atomically, and return the notes (UserError if it cannot be written)."""
+        """Write a .png, .svg or .pdf file, atomically, and return the notes (UserError if it cannot be written)."""
         save(self, path)
         return self.notes
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from matplotlib import colormaps
+from matplotlib import colormaps, rc_context
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
@@ -85,9 +85,11 @@ def legend(picture: Figure, lines: Mapping[str, Line2D]) -> None:
 
 
 def save(picture: Figure, path: Path) -> None:
-    """Write a figure as PNG, atomically (UserError if it cannot be written)."""
-    with replace_atomically(path) as temporary:
-        picture.savefig(temporary, format="png", dpi=picture.dpi)
+    """Write a figure in the format of the path's ending, PNG, SVG or PDF, atomically (UserError if it cannot be)."""
+    kind = path.suffix[1:]
+    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)  # the same picture, the same bytes
+    with replace_atomically(path) as temporary, rc_context({"svg.hashsalt": "nmt"}):
+        picture.savefig(temporary, format=kind, dpi=picture.dpi, metadata=undated)
 
 
 def pixels(picture: Figure) -> npt.NDArray[np.uint8]:

@@ -9,7 +9,7 @@ from nmt.build.open import TranslatorRequest
 from nmt.build.requests import GivenText
 from nmt.data.document_lines import Followed
 from nmt.system.errors import UserError
-from nmt.translation.types import View
+from nmt.translation.types import PictureFormat, View
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,7 @@ class Evaluating:
     view: View
     head: str
     shift: Literal[0, 1]
+    heatmap_format: PictureFormat = "png"
     documents: Followed = "blank"
 
     def __post_init__(self) -> None:

@@ -133,6 +133,7 @@ def _display(request: Evaluating, translator: Translator) -> HeatmapSettings:
         AUTO if head != request.head else request.head,
         head if pictured == AUTO else pictured,
         None if request.view == "cross" else functools.partial(view_of, translator, request.view),
+        request.heatmap_format,
     )
 
 

@@ -19,7 +19,7 @@ from nmt.system.errors import UserError
 from nmt.system.files import write_json, write_pieces, write_text
 from nmt.text.scripts import unspaced
 from nmt.translation.heads import AUTO
-from nmt.translation.types import Translation
+from nmt.translation.types import PictureFormat, Translation
 
 #: Sentences whose measures a report can show.
 MOST_ROWS = 10_000
@@ -91,6 +91,7 @@ class HeatmapSettings(NamedTuple):
         pictured: heads that heatmaps show instead; None for `head`.
         view: what heatmaps show of a translation, such as its self-attention; None for the translation itself.
         asked: the setting that selected the head, such as "auto"; "" for the head itself.
+        kind: the format of the heatmaps.
     """
 
     first: int = 10
@@ -100,6 +101,7 @@ class HeatmapSettings(NamedTuple):
     asked: str = ""
     pictured: Head | None = None
     view: Callable[[Translation], Translation | None] | None = None
+    kind: PictureFormat = "png"
 
 
 def evaluate_split(
@@ -121,7 +123,7 @@ def evaluate_split(
 
     Files: `hypotheses.txt`, `source.txt`, `reference.txt` (further ones `reference-2.txt` and so on),
     `scores.json`, `sentences.json` (the measures of each sentence), and with attention `alignments.pharaoh` (links of
-    the translations), `attention.json` and `heatmaps/LINE-{word,subword}.png`.
+    the translations), `attention.json` and `heatmaps/LINE-{word,subword}.png` (or .svg, .pdf).
 
     Args:
         translations: one for each line of the split.
@@ -272,7 +274,7 @@ def _heatmaps(
         if view is None or _too_long(view):
             continue
         for level in levels:
-            pictures.append(folder / "heatmaps" / f"{line:0{digits}d}-{level}.png")
+            pictures.append(folder / "heatmaps" / f"{line:0{digits}d}-{level}.{display.kind}")
             picture = heatmap.figure(
                 view,
                 level=level,

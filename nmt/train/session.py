@@ -61,16 +61,25 @@ def train(config: "DictConfig", overrides: Sequence[str]) -> int:
 
     Returns the exit status: 0, or 128 + the signal that interrupted it.
     """
+    return trained(config, overrides)[0]
+
+
+def trained(config: "DictConfig", overrides: Sequence[str]) -> tuple[int, Path | None]:
+    """The exit status of `train`, and the leader's run folder; None if there was nothing to do."""
     with joined() as processes:
         if not processes.leads:
-            return _follow(processes)
+            return _follow(processes), None
         with (
             keeping_pipes(),
             contextlib.ExitStack() as lock,  # of a run that is named only when it is made
             processes.leading() as followers,
             opened(config, overrides) as recipe,
         ):
-            return 0 if recipe is None else _Session(recipe, lock, processes, followers).train()
+            if recipe is None:
+                return 0, None
+            session = _Session(recipe, lock, processes, followers)
+            status = session.train()
+            return status, None if session.run is None else session.run.folder
 
 
 def _follow(processes: Processes) -> int:

@@ -239,7 +239,9 @@ def terms(write_line: Callable[[str], None], glossary: Glossary, vocabulary: Voc
     return write
 
 
-def pictures(folder: Path, head: Head, shift: int, view: Callable[[Translation], Translation | None]) -> Write:
+def pictures(
+    folder: Path, kind: str, head: Head, shift: int, view: Callable[[Translation], Translation | None]
+) -> Write:
     """Write a heatmap of the view of each line that has one; print each warning once."""
     from nmt.drawing.heatmap import figure
 
@@ -249,7 +251,7 @@ def pictures(folder: Path, head: Head, shift: int, view: Callable[[Translation],
         translation = view(line.translations[0])
         if translation is None or translation.weights is None:
             return
-        for warning in figure(translation, head=head, shift=shift).save(folder / f"{line.number:05d}.png"):
+        for warning in figure(translation, head=head, shift=shift).save(folder / f"{line.number:05d}.{kind}"):
             if warning not in warnings:
                 warnings.add(warning)
                 print_message(f"warning: {warning}")

@@ -19,7 +19,7 @@ from nmt.text.tokenizer import Vocabulary
 from nmt.translate.partial import Resume
 from nmt.translation.glossary import Glossary, Keep
 from nmt.translation.term_files import open_glossary
-from nmt.translation.types import View
+from nmt.translation.types import PictureFormat, View
 
 #: The endings of documents, which the extra `documents` reads.
 DOCUMENTS = (
@@ -47,6 +47,7 @@ class Translating:
     terms: Path | None
     alignments: Path | None
     heatmaps: Path | None
+    heatmap_format: PictureFormat
     view: View
     head: str
     shift: Literal[0, 1]
@@ -61,6 +62,8 @@ class Translating:
                 object.__setattr__(self, key, None)
         if self.view != "cross" and self.heatmaps is None:
             raise UserError(f"view={self.view} is for heatmaps. Give heatmaps=FOLDER as well.")
+        if self.heatmap_format != "png" and self.heatmaps is None:
+            raise UserError(f"heatmap_format={self.heatmap_format} is for heatmaps. Give heatmaps=FOLDER as well.")
         if self.show and (self.output is not None or self.format != "text"):
             raise UserError(f"show={self.show} is for text on standard output. For a file, give alignments=FILE.")
         if self.weights and self.format != "jsonl":

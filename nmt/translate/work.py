@@ -126,7 +126,8 @@ def _writers(
         writers.append(links_of_words(line_writer("alignments", request.alignments), head, request.shift))
     if request.heatmaps is not None:
         view = functools.partial(view_of, translator, request.view)
-        writers.append(pictures(request.heatmaps, head if pictured == AUTO else pictured, request.shift, view))
+        heads = head if pictured == AUTO else pictured
+        writers.append(pictures(request.heatmaps, request.heatmap_format, heads, request.shift, view))
     return writers
 
 

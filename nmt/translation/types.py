@@ -12,6 +12,8 @@ from nmt.text.spans import Span
 Attends = Literal["encoder", "decoder", "cross"]
 #: What a picture shows: one of these, or the attention to the source and to the sentences before it.
 View = Literal["encoder", "decoder", "cross", "context"]
+#: Of heatmaps.
+PictureFormat = Literal["png", "svg", "pdf"]
 #: A word with a lower confidence is doubtful: more likely wrong than right.
 DOUBTFUL = 0.5
 

@@ -40,6 +40,16 @@ def test_heatmaps_are_a_picture_a_sentence(trained: Path, here: Path) -> None:
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in pictures)
 
 
+def test_heatmaps_are_vectors_if_asked_the_same_each_time(trained: Path, here: Path) -> None:
+    begins = {"svg": b"<?xml", "pdf": b"%PDF"}
+    for kind, begin in begins.items():
+        for folder in (here / f"{kind}1", here / f"{kind}2"):
+            translate(trained, ["eins zwei"], here, f"heatmaps={folder}", f"heatmap_format={kind}")
+        first, second = ((here / f"{kind}{number}" / f"00001.{kind}").read_bytes() for number in (1, 2))
+        assert first.startswith(begin)
+        assert first == second
+
+
 # Formats
 
 
