@@ -37,7 +37,7 @@ def translate_tagged(
     """
     lines = [_parts(request.text) for request in requests]
     asked = [
-        request._replace(text=part.text)
+        request._replace(text=part.text if _is_plain(parts) else part.text.strip())
         for request, parts in zip(requests, lines, strict=True)
         for part in parts
         if isinstance(part, Segment)
