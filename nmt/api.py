@@ -42,19 +42,8 @@ Terms = str | Path | Mapping[str, str | Sequence[str]]
 _OF_THE_COMMAND = frozenset(
     {
         *("run", "input", "input_format", "output", "alignments", "heatmaps", "view", "head", "shift"),
-            "run",
-        *("heatmap_format", "glossary", "keep", "terms"),
-            "input_format",
-            "output",
-            "alignments",
-            "heatmaps",
-            "heatmap_format",
-            "view",
-            "head",
-            "shift",
-        ),
         *("prefix", "format", "tags", "scores", "weights", "include", "documents", "show", "resume", "invalid"),
-        *("glossary", "keep", "terms"),
+        *("heatmap_format", "glossary", "keep", "terms"),
     }
 )
 

@@ -2,6 +2,7 @@
 
 from nmt.compare.labels import setting_words, telling
 from nmt.compare.significance import Contrast
+from nmt.compare.systems import SYSTEM
 from nmt.compare.variants import Comparison, OnSplit
 from nmt.compare.verdict import baseline_label, count_of, judgement, p_text
 from nmt.evaluation.metrics import TITLES
@@ -110,7 +111,7 @@ def _trained_on(comparison: Comparison) -> list[str]:
 
 def _shared(comparison: Comparison) -> list[str]:
     """The settings that are equal in all variants, as KEY=VALUE."""
-    settings = comparison.variants[0].runs[0].settings
+    settings = next((v.runs[0].settings for v in comparison.variants if SYSTEM not in v.runs[0].settings), {})
     return [
         f"{key}={setting_words(key, value)}"
         for key, value in settings.items()

@@ -209,6 +209,7 @@ def _scored(run: Run, split: str, scores: dict[str, Any]) -> RunOnSplit:
         forced=_forced(folder / FORCED_FILE, len(hypotheses)),
         words=_words(folder / WORDS_FILE),
         source_language=str(scores.get("source_language", "")),
+        target_language=str(scores["target_language"]),
         others=others,
         judged_by=scores["judged_by"] if scores.get("judged_by") in TITLES else judge(counts["bleu"][:, 1]),
         exact=float(exact) if isinstance(exact, int | float) else None,

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from nmt.build.paths import check_paths, is_writable, unprotect
 from nmt.build.requests import GivenText, read
@@ -14,6 +14,7 @@ from nmt.compare import report, table_files, variants, verdict
 from nmt.compare.reader import COUNTS, outline, read_result, wanted_splits, write_counts
 from nmt.compare.results import Result
 from nmt.compare.slices import Slicing
+from nmt.compare.systems import read_systems
 from nmt.config.composition import compose
 from nmt.config.quotes import pasteable, python, quote
 from nmt.data.dataset import Split, safe_name
@@ -38,7 +39,8 @@ Level = Annotated[float, Limit(lambda value: 0 < value < 1, "greater than 0 and 
 class Comparing:
     """The settings of `nmt.compare`, which `configs/compare.yaml` explains."""
 
-    runs: str | Sequence[str]
+    runs: str | Sequence[str] | None
+    systems: Mapping[str, Any] | None
     baseline: str | None
     labels: Literal["settings", "names"]
     output: Path | None
@@ -57,10 +59,17 @@ class Comparing:
     device: str
     threads: Positive | None
 
+    def __post_init__(self) -> None:
+        if self.runs is None and not (self.systems and self.text.source is not None):
+            raise UserError(
+                "Give runs=FOLDER. For translations of other programs alone, give systems={NAME: FILE} source=FILE "
+                "reference=FILE."
+            )
+
     @property
     def places(self) -> list[Path]:
         """The folders in `runs`."""
-        return [Path(place) for place in ([self.runs] if isinstance(self.runs, str) else self.runs)]
+        return [Path(place) for place in ([self.runs] if isinstance(self.runs, str) else self.runs or ())]
 
     @property
     def folder(self) -> Path:
@@ -113,11 +122,14 @@ def compare(request: Comparing) -> int:
             problems[name] = str(error)
     for name, problem in problems.items():
         print_message(f"left out: {name}: {problem}")
+    if request.systems:
+        results += read_systems(request.systems, results, given)
     if not results:
         raise UserError("No run can be compared. See the reasons above.")
     if request.records is not None:
         for result in results:
-            check_record(runs[result.name], request.record_of(result).folder)
+            if result.name in runs:
+                check_record(runs[result.name], request.record_of(result).folder)
     comparison = variants.compare(
         results,
         baseline=request.baseline,
@@ -131,7 +143,8 @@ def compare(request: Comparing) -> int:
     _check_labels(request, slicing, comparison)
     if request.records is not None:
         for result in results:
-            _write_record(request, runs[result.name], result)
+            if result.name in runs:
+                _write_record(request, runs[result.name], result)
         print_message(f"Records: {request.records}")
     _write_report(comparison, folder, report.report(comparison, request.pictures, slicing, speeds=request.speeds))
     print(printable(report.as_text(comparison)))

@@ -63,7 +63,7 @@ class RunOnSplit(NamedTuple):
         measures: of each sentence (`nmt.evaluation.sentence_measures`), or empty.
         forced: the references under forced decoding, or empty.
         words: the facts about each word of "source" and of "target", or empty.
-        source_language: code of the source language.
+        source_language, target_language: codes.
         others: further references of each line, list by list.
         judged_by: the metric that can judge the split.
         exact: per cent of the translations that equal a reference, or None.
@@ -83,6 +83,7 @@ class RunOnSplit(NamedTuple):
     forced: Sequence[ForcedReference] = ()
     words: Mapping[str, Mapping[str, WordFacts]] = {}
     source_language: str = ""
+    target_language: str = ""
     others: Sequence[list[str]] = ()
     judged_by: Metric = "bleu"
     exact: float | None = None

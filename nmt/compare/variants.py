@@ -16,6 +16,7 @@ from nmt.compare.labels import labels
 from nmt.compare.results import ATTENTION, OF_HEADS, SCORERS, TESTED, Alignment, Result, RunOnSplit
 from nmt.compare.scorers import corpus
 from nmt.compare.significance import Contrast, Runs, chrf_of, contrast_with
+from nmt.compare.systems import SYSTEM
 from nmt.compare.variance import Statistics
 from nmt.evaluation.metrics import Metric
 from nmt.system.errors import UserError, nearest
@@ -215,7 +216,10 @@ def _variants(results: Sequence[Result]) -> tuple[list[Variant], list[str], list
         else:
             group[result.seed] = result
     runs = [[group[seed] for seed in sorted(group)] for group in groups.values()]
-    differing, names = labels([group[0].settings for group in runs])
+    own = [group[0].settings for group in runs if SYSTEM not in group[0].settings]
+    differing, own_names = labels(own)
+    rest = iter(own_names)
+    names = [str(group[0].settings.get(SYSTEM) or next(rest)) for group in runs]
     training = [_spreads([run.training for run in group]) for group in runs]
     return [Variant(*row) for row in zip(names, runs, training, strict=True)], differing, apart
 
@@ -288,6 +292,7 @@ def _figures(scored: RunOnSplit) -> dict[str, Any]:
 
 def _machines(results: Sequence[Result], splits: Sequence[str]) -> list[str]:
     """Which speeds are not of one kind of machine."""
+    results = [result for result in results if SYSTEM not in result.settings]
     trained = sorted({result.training_machine or "unknown" for result in results})
     notes = []
     if len(trained) > 1:

@@ -1,0 +1,88 @@
+"""Translations of other programs -> results that are compared with those of runs."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from nmt.compare.results import Result, RunOnSplit, counted
+from nmt.data.dataset import Split
+from nmt.data.lines import read_lines
+from nmt.evaluation import metrics
+from nmt.evaluation.metrics import exact_share, judge
+from nmt.system.errors import UserError
+from nmt.text.scripts import language_by_script, lengths
+
+#: The only setting of such a result: the name of its program.
+SYSTEM = "system"
+
+
+class Text(NamedTuple):
+    """What all of the programs translated, and its language (a code, or "")."""
+
+    split: Split
+    language: str
+
+
+def read_systems(systems: Mapping[str, Any], results: Sequence[Result], given: Split | str | None) -> Iterator[Result]:
+    """The results of translations by other programs.
+
+    Args:
+        systems: by the name of a program a file of translations, or one for each of its seeds.
+        results: of runs; may be empty if the text is given.
+        given: the text that was translated, or the name of its split; None for the one split that all runs share.
+
+    Raises:
+        UserError: the text is unknown, or a file cannot be read or has not one line for each sentence.
+    """
+    text = _text(results, given)
+    for name, paths in systems.items():
+        files = [paths] if isinstance(paths, str) else paths
+        if not isinstance(files, list) or not files or not all(isinstance(path, str) for path in files):
+            raise UserError(f"systems.{name}={paths}: must be a file of translations, or a list of files, one a seed.")
+        for seed, path in enumerate(files, 1):
+            called = name if len(files) == 1 else f"{name}-{seed}"
+            yield Result(called, seed, {SYSTEM: name}, {}, {}, [], {text.split.name: _scored(Path(path), text)})
+
+
+def _text(results: Sequence[Result], given: Split | str | None) -> Text:
+    """The text that was translated (UserError if it is unknown)."""
+    if isinstance(given, Split):
+        known = [result.splits[given.name].target_language for result in results if given.name in result.splits]
+        return Text(given, next(iter(known), language_by_script(given.target, "")))
+    shared = [name for name in results[0].splits if all(name in result.splits for result in results)] if results else []
+    names = [name for name in shared if given in (None, name)]
+    if len(names) != 1:
+        ways = f"split= with one of {', '.join(shared)}, or " if shared else ""
+        raise UserError(f"systems= has translations of one text. Say which: give {ways}source=FILE reference=FILE.")
+    first = results[0].splits[names[0]]
+    if first.sources is None or first.references is None:
+        raise UserError(
+            f"{results[0].name} is a record without the text of {names[0]}, which systems= needs. Give source=FILE "
+            "reference=FILE."
+        )
+    return Text(Split(names[0], first.sources, first.references, others=first.others), first.target_language)
+
+
+def _scored(path: Path, text: Text) -> RunOnSplit:
+    """The translations of a file, scored as those of runs are."""
+    split, hypotheses = text.split, read_lines(path)
+    if len(hypotheses) != len(split.source):
+        raise UserError(
+            f"{path} has {len(hypotheses):,} lines, but {split.name} has {len(split.source):,} sentences. Give one "
+            "translation a line, in the order of the sentences."
+        )
+    references, others = list(split.target), [list(lines) for lines in split.others]
+    scores = metrics.score(hypotheses, references, text.language, others)
+    of_metrics = {"bleu": scores.bleu, "chrf": scores.chrf, "ter": scores.ter}
+    counts = counted(hypotheses, references, text.language, of_metrics, others)
+    sizes, unit, _ = lengths(list(split.source))
+    return RunOnSplit(list(split.source), references, hypotheses, sizes, unit, of_metrics, counts, {}, [])._replace(
+        origin={
+            "text": split.fingerprint(),
+            **{f"{metric} signature": score.signature for metric, score in of_metrics.items()},
+        },
+        others=others,
+        judged_by=judge(counts["bleu"][:, 1]),
+        exact=exact_share(hypotheses, references, *others),
+        target_language=text.language,
+    )
