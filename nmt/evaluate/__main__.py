@@ -9,14 +9,24 @@ from nmt.config.program import main
 
 def _work(config: Any, overrides: list[str]) -> int:
     from nmt.build.requests import read
+
+    if config.hypotheses is not None:
+        from nmt.evaluate.hypotheses import Hypotheses, score_hypotheses
+
+        return score_hypotheses(read(Hypotheses, config))
     from nmt.evaluate.request import Evaluating
     from nmt.evaluate.work import evaluate
 
     return evaluate(read(Evaluating, config, overrides))
 
 
+def _without_run(overrides: list[str]) -> list[str]:
+    """The run that a command line of other programs' translations does not need."""
+    return ["run=null"] if any(word.startswith("hypotheses=") for word in overrides) else []
+
+
 #: Runs the command for a command line, by default this process's, and returns the exit status.
-run = functools.partial(main, "evaluate", _work)
+run = functools.partial(main, "evaluate", _work, first=_without_run)
 
 if __name__ == "__main__":
     sys.exit(run())

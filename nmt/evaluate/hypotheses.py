@@ -1,0 +1,48 @@
+"""Translations of another program -> their scores, without a run."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nmt.build.link_scores import named_languages
+from nmt.build.requests import GivenText
+from nmt.data.lines import read_lines
+from nmt.evaluation.metrics import as_table, score, tokenised_note
+from nmt.system.errors import UserError, check_parallel
+from nmt.system.terminal import print_message, printable
+from nmt.text.scripts import language_by_script
+
+
+@dataclass(frozen=True)
+class Hypotheses:
+    """The settings of `nmt.evaluate` that score a file of translations."""
+
+    hypotheses: Path
+    text: GivenText
+    languages: Any
+    run: Any
+
+    def __post_init__(self) -> None:
+        if self.run is not None or self.text.source is None:
+            raise UserError(
+                "hypotheses= scores translations of another program. Give source=FILE reference=FILE, and leave out "
+                "run=."
+            )
+
+
+def score_hypotheses(request: Hypotheses) -> int:
+    """Print the scores of a file of translations.
+
+    Raises:
+        UserError: a file cannot be read, or the files have different numbers of lines.
+    """
+    hypotheses, text = read_lines(request.hypotheses), request.text.read()
+    assert text is not None
+    check_parallel({str(request.hypotheses): len(hypotheses), str(request.text.references[0]): len(text.target)})
+    known = "", language_by_script(text.target, "")
+    scores = score(hypotheses, list(text.target), named_languages(request.languages, known)[1], text.others)
+    print(printable(as_table({request.hypotheses.name: scores})))
+    for path, lines in zip(request.text.references, (text.target, *text.others), strict=True):
+        if note := tokenised_note(str(path), lines):
+            print_message(f"note: {note}")
+    return 0
