@@ -4,8 +4,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nmt.api import RunTranslator, TranslatedSentence, load
-    from nmt.notebook import Explanation, Inspection, WhatIf
+    from nmt.api import RunTranslator, load
+    from nmt.notebook import Explanation, Inspection, TranslatedSentence, WhatIf
 
 __version__ = "0.1.0"
 __all__ = ["Explanation", "Inspection", "RunTranslator", "TranslatedSentence", "WhatIf", "load"]

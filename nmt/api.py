@@ -9,9 +9,7 @@ from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from nmt.alignment import word_weights as alignment
 from nmt.alignment.tagged_lines import plain_text, translate_tagged
-from nmt.alignment.word_weights import Head
 from nmt.build.open import TranslatorRequest
 from nmt.build.requests import read
 from nmt.build.word_doubts import need_doubts
@@ -20,8 +18,7 @@ from nmt.config.quotes import quote
 from nmt.data import python_text
 from nmt.data.document_lines import Followed, Follower
 from nmt.data.languages import UNNAMED
-from nmt.links import Link
-from nmt.notebook import Explanation, Inspection, WhatIf, viewer_html
+from nmt.notebook import Explanation, Inspection, TranslatedSentence, WhatIf
 from nmt.system.errors import UserError
 from nmt.text.canonical import shows_nothing
 from nmt.translation.glossary import Keep
@@ -32,7 +29,6 @@ from nmt.translation.translator import Translator
 from nmt.translation.types import Translation, Views
 
 if TYPE_CHECKING:
-    from nmt.drawing.heatmap import Level, NotebookFigure
     from nmt.inspection.document import Style
     from nmt.inspection.doubt import DoubtModel
 
@@ -99,7 +95,7 @@ class RunTranslator:
         glossary: Terms | None = None,
         keep: Sequence[Keep] = (),
         tags: Literal["none", "html"] = "none",
-    ) -> list["TranslatedSentence"]:
+    ) -> list[TranslatedSentence]:
         """The best translation of each sentence; see `nbest`.
 
         With tags="html", sentences have HTML tags, which are not translated. `tagged` of a translation is its text with
@@ -109,7 +105,7 @@ class RunTranslator:
             raise UserError(f'tags={tags}: must be "none" or "html".')
         return [ranked[0] for ranked in self._nbest(sentences, prefixes, contexts, documents, glossary, keep, tags)]
 
-    def translate_documents(self, documents: Iterable[Iterable[str]]) -> list[list["TranslatedSentence"]]:
+    def translate_documents(self, documents: Iterable[Iterable[str]]) -> list[list[TranslatedSentence]]:
         """The best translations of the sentences of each document.
 
         A run with context sees the sentences before each one in its document. The order of the documents is free.
@@ -134,7 +130,7 @@ class RunTranslator:
         documents: Followed | None = None,
         glossary: Terms | None = None,
         keep: Sequence[Keep] = (),
-    ) -> list[list["TranslatedSentence"]]:
+    ) -> list[list[TranslatedSentence]]:
         """The N translations of each sentence, best first, with "search.nbest=N": different texts, or fewer.
 
         Args:
@@ -165,7 +161,7 @@ class RunTranslator:
         glossary: Terms | None,
         keep: Sequence[Keep],
         tags: str = "none",
-    ) -> list[list["TranslatedSentence"]]:
+    ) -> list[list[TranslatedSentence]]:
         lines, beginnings = python_text.texts(sentences, "sentences"), python_text.texts(prefixes, "prefixes")
         if beginnings and tags != "none":
             raise UserError(f"tags={tags} and prefixes cannot be combined. Give one of them.")
@@ -359,7 +355,7 @@ class FollowedText:
     def __init__(self, translator: RunTranslator, follower: Follower) -> None:
         self._translator, self._follower = translator, follower
 
-    def translate(self, lines: Iterable[str], prefixes: Iterable[str] = ()) -> list["TranslatedSentence"]:
+    def translate(self, lines: Iterable[str], prefixes: Iterable[str] = ()) -> list[TranslatedSentence]:
         """The best translations of the next lines. An empty line is translated as "", and ends a document.
 
         With `follow("one")` it does not end a document.
@@ -373,51 +369,3 @@ class FollowedText:
         """
         taken = python_text.texts(lines, "lines")
         return self._translator.translate(taken, prefixes, self._follower.take(taken), "none")
-
-
-class TranslatedSentence(Translation):
-    """A translation with heatmap and links. A notebook displays it in the viewer, or as its heatmap."""
-
-    __slots__ = ()
-
-    def heatmap(self, head: Head = AUTO, shift: int = 0, level: "Level" = "word") -> "NotebookFigure":
-        """The attention weights as a figure, which a notebook displays and `savefig` writes.
-
-        Args:
-            head: the name of an attention head, such as 0 or "2.1" (layer and head); "2.mean" for the mean of a layer,
-                "mean" for that of all heads. "auto" is the mean of the penultimate layer, or of the only one. "all"
-                draws every head side by side, "2.all" those of layer 2.
-            shift: 1 assigns each row to the previous word (Luong et al. 2015, footnote 14).
-            level: "word" or "subword".
-
-        Raises:
-            UserError: the model has no attention, or no such head, shift or level.
-        """
-        from nmt.drawing.heatmap import figure
-
-        return figure(self, head=head, shift=shift, level=level)
-
-    def links(self, head: Head = AUTO, shift: int = 0) -> list[Link]:
-        """Links (source, target), from 0: for each word of the translation, the source word with the most weight.
-
-        Raises:
-            UserError: the model has no attention, or no such head or shift.
-        """
-        return alignment.links(self, head, shift)
-
-    def _repr_png_(self) -> bytes | None:
-        return None if self.weights is None else self.heatmap()._repr_png_()
-
-    def _repr_html_(self) -> str | None:
-        from nmt.inspection.document import Details, Style, document
-
-        if self.attends != "cross" or not self.text.strip():
-            return None
-        aligned = self.weights is not None
-        return viewer_html(
-            {
-                "translation": document(
-                    [self], Style(None, aligned=aligned), [Details(context=self.context_weights, cross=aligned)]
-                )
-            }
-        )

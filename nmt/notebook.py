@@ -1,12 +1,20 @@
-"""What `nmt.load(...).inspect`, `.explain` and `.what_if` return: values that a notebook displays."""
+"""What `nmt.load(...).translate`, `.inspect`, `.explain` and `.what_if` return: values that a notebook displays."""
 
 import html
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from nmt.alignment import word_weights as alignment
+from nmt.alignment.word_weights import Head
+from nmt.links import Link
 from nmt.system.files import write_text
+from nmt.translation.heads import AUTO
+from nmt.translation.types import Translation
 from nmt.viewer import embed
+
+if TYPE_CHECKING:
+    from nmt.drawing.heatmap import Level, NotebookFigure
 
 #: Pixels of a viewer in a notebook.
 HEIGHT = 720
@@ -117,3 +125,51 @@ class WhatIf:
 
     def _repr_html_(self) -> str:
         return viewer_html({"as it is": self.baseline} | ({} if self.variant is None else {"changed": self.variant}))
+
+
+class TranslatedSentence(Translation):
+    """A translation with heatmap and links. A notebook displays it in the viewer, or as its heatmap."""
+
+    __slots__ = ()
+
+    def heatmap(self, head: Head = AUTO, shift: int = 0, level: "Level" = "word") -> "NotebookFigure":
+        """The attention weights as a figure, which a notebook displays and `savefig` writes.
+
+        Args:
+            head: the name of an attention head, such as 0 or "2.1" (layer and head); "2.mean" for the mean of a layer,
+                "mean" for that of all heads. "auto" is the mean of the penultimate layer, or of the only one. "all"
+                draws every head side by side, "2.all" those of layer 2.
+            shift: 1 assigns each row to the previous word (Luong et al. 2015, footnote 14).
+            level: "word" or "subword".
+
+        Raises:
+            UserError: the model has no attention, or no such head, shift or level.
+        """
+        from nmt.drawing.heatmap import figure
+
+        return figure(self, head=head, shift=shift, level=level)
+
+    def links(self, head: Head = AUTO, shift: int = 0) -> list[Link]:
+        """Links (source, target), from 0: for each word of the translation, the source word with the most weight.
+
+        Raises:
+            UserError: the model has no attention, or no such head or shift.
+        """
+        return alignment.links(self, head, shift)
+
+    def _repr_png_(self) -> bytes | None:
+        return None if self.weights is None else self.heatmap()._repr_png_()
+
+    def _repr_html_(self) -> str | None:
+        from nmt.inspection.document import Details, Style, document
+
+        if self.attends != "cross" or not self.text.strip():
+            return None
+        aligned = self.weights is not None
+        return viewer_html(
+            {
+                "translation": document(
+                    [self], Style(None, aligned=aligned), [Details(context=self.context_weights, cross=aligned)]
+                )
+            }
+        )

@@ -16,7 +16,7 @@ from nmt.text.scripts import language_by_script, lengths
 SYSTEM = "system"
 
 
-class Text(NamedTuple):
+class SystemText(NamedTuple):
     """What all of the programs translated, and its language (a code, or "")."""
 
     split: Split
@@ -44,11 +44,11 @@ def read_systems(systems: Mapping[str, Any], results: Sequence[Result], given: S
             yield Result(called, seed, {SYSTEM: name}, {}, {}, [], {text.split.name: _scored(Path(path), text)})
 
 
-def _text(results: Sequence[Result], given: Split | str | None) -> Text:
+def _text(results: Sequence[Result], given: Split | str | None) -> SystemText:
     """The text that was translated (UserError if it is unknown)."""
     if isinstance(given, Split):
         known = [result.splits[given.name].target_language for result in results if given.name in result.splits]
-        return Text(given, next(iter(known), language_by_script(given.target, "")))
+        return SystemText(given, next(iter(known), language_by_script(given.target, "")))
     shared = [name for name in results[0].splits if all(name in result.splits for result in results)] if results else []
     names = [name for name in shared if given in (None, name)]
     if len(names) != 1:
@@ -60,10 +60,10 @@ def _text(results: Sequence[Result], given: Split | str | None) -> Text:
             f"{results[0].name} is a record without the text of {names[0]}, which systems= needs. Give source=FILE "
             "reference=FILE."
         )
-    return Text(Split(names[0], first.sources, first.references, others=first.others), first.target_language)
+    return SystemText(Split(names[0], first.sources, first.references, others=first.others), first.target_language)
 
 
-def _scored(path: Path, text: Text) -> RunOnSplit:
+def _scored(path: Path, text: SystemText) -> RunOnSplit:
     """The translations of a file, scored as those of runs are."""
     split, hypotheses = text.split, read_lines(path)
     if len(hypotheses) != len(split.source):
