@@ -204,6 +204,13 @@ def test_the_four_normalisations_of_hierarchical_attention() -> None:
     assert torch.autograd.gradcheck(lambda *_: made.encoded(*arguments).values, norms, fast_mode=True)
 
 
+def test_values_by_distance_are_refused_where_weights_have_no_position() -> None:
+    window = "attention/window@context.word_attention.window=relative", "context.word_attention.window.values=true"
+    with_context("hierarchical", *window)
+    with pytest.raises(UserError, match=r"word_attention\.window\.values=true: must be false with .*over_attention"):
+        with_context("hierarchical", *window, "context.words=over_attention")
+
+
 def test_hierarchical_attention_by_hand() -> None:
     """With weights that are even (keys of zero) and all else the identity, d_t is the mean of the sentences' means."""
     made = with_context("hierarchical", "context.layer_norm=false", *ONE_HEAD)
@@ -247,10 +254,11 @@ def test_hierarchical_attention_by_hand() -> None:
 class TestSegments:
     """The segment before is memory in every layer, at its distance, and out of reach of gradients."""
 
-    def test_states_are_those_of_the_joined_text_in_one_direction(self) -> None:
+    @pytest.mark.parametrize("positions", ["relative", "transformer_xl"])
+    def test_states_are_those_of_the_joined_text_in_one_direction(self, positions: str) -> None:
         """With a layer whose words see only words before them, the source's states are those in the joined text."""
         causal = ("attention/window@encoder.self_attention.window=causal", "encoder.layers=2")
-        made = model("encoder=transformer", "encoder/positions=relative", *causal)
+        made = model("encoder=transformer", f"encoder/positions={positions}", *causal)
         encoder, source = made.encoder, sentences([4], 23)[0]
         assert isinstance(encoder, TransformerEncoder)
         past = torch.tensor([[5, 6, 7, 3]])

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from nmt.attention import Attended, Attention, Memory
 from nmt.model.context.mechanism import Before, Calls, ContextMechanism, Shares, pack
 from nmt.model.contract import Encoded, Encoder
+from nmt.system.errors import UserError
 from nmt.system.limits import NotNegative
 
 
@@ -51,6 +52,9 @@ class Hierarchical(ContextMechanism):
         self.over = OverAttention() if words == "over_attention" else None
         self.word_attention = word_attention(size, size, context_size=size)
         self.sentence_attention = sentence_attention(size, size, context_size=size)
+        if self.over is not None and self.word_attention.adds_values:
+            rule = "must be false with context.words=over_attention, whose weights are of no position."
+            raise UserError(f"context.word_attention.window.values=true: {rule}")
         self.inner, self.outer = nn.Linear(size, 4 * size), nn.Linear(4 * size, size)
         self.gate_state, self.gate_context = nn.Linear(size, size), nn.Linear(size, size, bias=False)
         self.norms = nn.ModuleList(nn.LayerNorm(size) if layer_norm else nn.Identity() for _ in range(4))
