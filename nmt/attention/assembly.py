@@ -70,6 +70,9 @@ class AttentionSettings:
         if self.coverage:
             made_score.cover()
         made_window = window(query_size=inner[0], heads=heads)
+        if made_window.adds_values and not (made_read.is_sum and inner[0] == inner[1]):
+            rule = "needs a soft read, and values of the size of queries, which {key}.project=true gives them."
+            raise SettingError("window.values", "true", f"{rule} Or give {{key}}.window.values=false.")
         if own:
             _check_self_attention(made_read, made_window, Causal in also)
         projections = Projections(

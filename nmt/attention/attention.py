@@ -125,6 +125,12 @@ class Attention(nn.Module):
         self.query, self.key, self.value, self.out = projections or Projections()
         self.dropout, self.coverage, self.coverage_loss = nn.Dropout(dropout), coverage, coverage_loss
         self.merge: nn.Module | None = None
+        self._adding = tuple(each for each in (window, *also) if each.adds_values)
+
+    @property
+    def adds_values(self) -> bool:
+        """Whether a window reads more than the values (`Window.added`)."""
+        return bool(self._adding)
 
     def branch(self, make: Callable[[int, int, int], nn.Module], context_size: int) -> None:
         """Merge the heads' contexts by what `make` returns, [B, H, T, Dv] -> [B, T, C], in place of a projection.
@@ -204,7 +210,10 @@ class Attention(nn.Module):
         energies = self.score(split, memory.keys, *covered)
         shares = self.normaliser(energies if view.bias is None else energies + view.bias, view.visible)
         weighed = shares if view.factor is None else shares * view.factor
-        context, terms, choices = self.read(self.dropout(weighed), memory.values)
+        used = self.dropout(weighed)
+        context, terms, choices = self.read(used, memory.values)
+        for window in self._adding:
+            context = context + window.added(used, steps.unsqueeze(1))
         if covered:
             (before,) = covered
             state = ((before + weighed).transpose(1, 2).flatten(0, 1),)
@@ -235,6 +244,7 @@ class Attention(nn.Module):
             and self.normaliser.is_softmax
             and self.read.is_sum
             and view.factor is None
+            and not self._adding
             and not self.coverage
             and not (self.training and self.dropout.p > 0)
             and is_fast()

@@ -62,6 +62,8 @@ class Window(AttentionPart):
     needs_length = False
     #: The first step that is shown a slot after its own, whatever the text; None if there is none.
     first_ahead: int | None = None
+    #: Whether what is read depends on where a slot is: see `added`.
+    adds_values = False
 
     def __init__(self, query_size: int, heads: int = 1) -> None:
         """The size of one head's query and the number of heads, for windows that are predicted from queries."""
@@ -71,6 +73,10 @@ class Window(AttentionPart):
     def forward(self, queries: Tensor, steps: Tensor, mask: Tensor) -> View:
         """The view of each step."""
         raise TypeError(f"{type(self).__name__} does not say which slots are visible")
+
+    def added(self, weights: Tensor, steps: Tensor) -> Tensor:
+        """What weights [..., T, S] of steps [..., T] read beside the values, [..., T, Dq]."""
+        raise TypeError(f"{type(self).__name__} adds nothing")
 
 
 class Global(Window):
@@ -142,23 +148,66 @@ class LocalPredictive(Window):
 
 
 class Relative(Window):
-    """All real positions, with the bias q_t^T a_(clip(j - t)) / Dq^1/2. Shaw, Uszkoreit, Vaswani 2018, eq. 4 and 5.
+    """All real positions, with the bias q_t^T a_(clip(j - t)) / Dq^1/2. Shaw, Uszkoreit, Vaswani 2018, eq. 3 to 5.
 
-    clip keeps distances within [-K, K]; a is a vector for each of them. In self-attention with the scaled dot product
-    energies become q_t^T (k_j + a) / Dq^1/2. The paper's vectors on the values are left out, as are its shared heads.
+    clip keeps distances within [-K, K]; a is a vector for each of them and each head, as in the paper's base model. In
+    self-attention with the scaled dot product energies become q_t^T (k_j + a) / Dq^1/2. With `values` a second vector
+    a' for each distance is added to the value that is read: c_t = sum_j a_tj (v_j + a'_(clip(j - t))).
     """
 
-    def __init__(self, query_size: int, distance: Positive, heads: int = 1) -> None:
-        """`distance` is the paper's k, beyond which distances are alike."""
+    def __init__(self, query_size: int, distance: Positive, values: bool = False, heads: int = 1) -> None:
+        """`distance` is the paper's k, beyond which distances are alike. With `values` a value has the query's size."""
         super().__init__(query_size, heads)
-        self.distance = distance
+        self.distance, self.adds_values = distance, values
         self.a = HeadLinear(query_size, 2 * distance + 1, heads)
+        self.of_values = HeadLinear(query_size, 2 * distance + 1, heads) if values else None
 
     def forward(self, queries: Tensor, steps: Tensor, mask: Tensor) -> View:
         by_distance = at_least_float32(self.a(queries)) * self.query_size**-0.5  # [..., T, 2K + 1]
-        positions = torch.arange(mask.shape[-1], device=mask.device)
-        distances = (positions - steps.unsqueeze(-1)).clamp(-self.distance, self.distance) + self.distance
-        return View(mask.unsqueeze(-2), bias=by_distance.take_along_dim(distances, -1))
+        return View(
+            mask.unsqueeze(-2), bias=by_distance.take_along_dim(_distances(steps, mask.shape[-1], self.distance), -1)
+        )
+
+    def added(self, weights: Tensor, steps: Tensor) -> Tensor:
+        assert self.of_values is not None
+        distances = _distances(steps, weights.shape[-1], self.distance).expand(weights.shape)
+        by_distance = weights.new_zeros(*weights.shape[:-1], 2 * self.distance + 1).scatter_add(-1, distances, weights)
+        return by_distance @ by_head(self.of_values.weight, self.heads)
+
+
+class SinusoidalDistances(Window):
+    """All real positions, with the bias (q_t + w)^T W_R R_(t - j) / Dq^1/2: Transformer-XL's. Dai et al. 2019, 3.3.
+
+    R are sinusoids of any distance. The paper's energies, before the root, are (q + u)^T k_j + (q + v)^T W_R R_(t - j)
+    for a query q that is projected without a bias. A projection with the bias u gives q_t = q + u, and then w is v - u.
+    """
+
+    def __init__(self, query_size: int, size: int, vectors: Callable[[Tensor, int], Tensor], heads: int = 1) -> None:
+        """`vectors` makes R [N, R] of distances [N] and the size R, which is `size`."""
+        super().__init__(query_size, heads)
+        self.size, self.vectors = size, vectors
+        self.W_R = HeadLinear(size, query_size, heads)
+        self.w = nn.Parameter(torch.empty(heads * query_size))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Make w zero: u and v start alike."""
+        nn.init.zeros_(self.w)
+
+    def forward(self, queries: Tensor, steps: Tensor, mask: Tensor) -> View:
+        most = mask.shape[-1] - 1  # of a step that is itself a slot
+        distances = torch.arange(most, -most - 1, -1, device=mask.device)  # t - j, where that of `Relative` is j - t
+        vectors = self.vectors(distances, self.size).to(self.W_R.weight.dtype).unsqueeze(-3)
+        with torch.autocast(queries.device.type, enabled=False):
+            asked = at_least_float32(queries) + at_least_float32(by_head(self.w, self.heads)).unsqueeze(-2)
+            by_distance = asked @ at_least_float32(self.W_R(vectors)).transpose(-1, -2) * self.query_size**-0.5
+        return View(mask.unsqueeze(-2), bias=by_distance.take_along_dim(_distances(steps, most + 1, most), -1))
+
+
+def _distances(steps: Tensor, slots: int, most: int) -> Tensor:
+    """j - t [..., T, S] of each of the slots, held within [-most, most], from 0 for -most."""
+    positions = torch.arange(slots, device=steps.device)
+    return (positions - steps.unsqueeze(-1)).clamp(-most, most) + most
 
 
 #: What each step may look at: a slot, several, [] for none or None for all. Later steps look at all.

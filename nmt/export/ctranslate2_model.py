@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.attention import Attention
-from nmt.attention.windows import Relative
+from nmt.attention.windows import Causal, Relative
 from nmt.data.batch import Batch
 from nmt.export.format import ExportFormat, Floats, Refusal, array, unsupported
 from nmt.model import Seq2Seq
@@ -67,6 +67,8 @@ def _refused_attention(key: str, attention: Attention, choices: Mapping[str, str
     elif query.out_features != query.in_features:
         name = "decoder" if key == "attention" else owner
         yield Refusal(f"{key}.size={query.out_features} with {name}.size={query.in_features}", f"{key}.size=null")
+    if any(not isinstance(window, Causal | Relative) for window in attention.also):
+        yield Refusal(f"{owner}/positions={choices[f'positions@{owner}.positions']}", f"{owner}/positions=relative")
     if attention.heads > 1 and any(isinstance(window, Relative) for window in attention.also):
         # CTranslate2 has one table of distances for all heads.
         yield Refusal(f"{owner}/positions=relative with {key}.heads={attention.heads}", f"{key}.heads=1")
@@ -184,7 +186,10 @@ class _Converter:
         for window in attention.also:
             if isinstance(window, Relative):
                 spec.relative_position_keys = self.array(window.a.weight)
-                spec.relative_position_values = np.zeros_like(spec.relative_position_keys)
+                values = window.of_values
+                spec.relative_position_values = (
+                    np.zeros_like(spec.relative_position_keys) if values is None else self.array(values.weight)
+                )
 
 
 def _log_probs(folder: Path, tokenizer: Tokenizer, batch: Batch) -> Floats:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.attention import Window
-from nmt.attention.windows import Relative
+from nmt.attention.windows import Relative, SinusoidalDistances
 from nmt.system.limits import Positive
 
 
@@ -89,10 +89,17 @@ class Learned(Positions):
 class RelativePositions(Positions):
     """Nothing is added to a word; every layer learns a bias for each distance. Shaw, Uszkoreit, Vaswani 2018."""
 
-    def __init__(self, size: int, distance: Positive) -> None:
-        """`distance` is the paper's k, beyond which distances are alike."""
+    def __init__(self, size: int, distance: Positive, values: bool = False) -> None:
+        """`distance` is the paper's k, beyond which distances are alike; `values` adds its vectors to values, too."""
         super().__init__(size)
-        self.distance = distance
+        self.distance, self.values = distance, values
 
     def windows(self) -> Sequence[Callable[..., Window]]:
-        return (functools.partial(Relative, distance=self.distance),)
+        return (functools.partial(Relative, distance=self.distance, values=self.values),)
+
+
+class TransformerXL(Positions):
+    """Nothing is added to a word; every layer compares queries with sinusoids of distances. Dai et al. 2019, 3.3."""
+
+    def windows(self) -> Sequence[Callable[..., Window]]:
+        return (functools.partial(SinusoidalDistances, size=self.size, vectors=sinusoids),)

@@ -29,6 +29,7 @@ MECHANISMS += [
     for window, read, heads in itertools.product(WINDOWS, READS, (1, 2))
 ]
 MECHANISMS += [{"score": "additive", "window": window, "read": "hard", "objective": "enumerate"} for window in WINDOWS]
+MECHANISMS += [{"window": "relative", "values": True, "distance": 1, "heads": heads} for heads in (1, 2)]
 MECHANISMS += [{"score": score, "project": project} for score in SCORES for project in (False, True)]
 # Normalisers see energies and what is visible.
 SPARSE = [normaliser for normaliser in NORMALISERS if normaliser != "softmax"]

@@ -109,6 +109,9 @@ def test_slots_that_name_nothing_are_refused(slots: object) -> None:
     ({"dropout": 1.0}, r"attention\.dropout=1\.0: must be at least 0 and less than 1"),
     ({"window": "local_m", "radius": -1}, r"attention\.window\.radius=-1: must be at least 0"),
     ({"window": "local_p", "radius": 0}, r"attention\.window\.radius=0: must be at least 1"),
+    *(({"window": "relative", "values": True, **more},
+       r"attention\.window\.values=true: needs a soft read, .*attention\.project=true .*give attention\.window\.val")
+      for more in ({"read": "hard"}, {"value_size": 9})),
     ({"window": "forced", "slots": []}, r"attention\.window\.slots=\[\]: must name .*attention/window=global"),
     ({"score": "location", "positions": 0}, r"attention\.score\.positions=0: must be at least 1"),
     ({"read": "hard", "objective": "both"}, r"attention\.read\.objective=both: must be sampled or enumerate"),

@@ -30,6 +30,7 @@ SUPPORTED = {
         ("encoder/positions=learned", "encoder.positions.count=9", "decoder/positions=learned"),
         ("encoder/positions=none", "decoder/positions=relative", "decoder.self_attention.heads=1", "attention.heads=1"),
         ("encoder/positions=relative", "encoder.self_attention.heads=1", "encoder.positions.distance=3"),
+        ("encoder/positions=relative", "encoder.self_attention.heads=1", "encoder.positions.values=true"),
         ("model.tie_embeddings=none", "encoder.size=20", "decoder.size=16"),
         ("model.tie_embeddings=none", "encoder.size=8", "encoder/positions=relative", "encoder.self_attention.heads=1"),
         ("model.tie_embeddings=target", "attention.bias=false", "encoder.self_attention.bias=false"),
@@ -76,6 +77,7 @@ REFUSED = {
             "encoder/positions=relative with encoder.self_attention.heads=4",
             "encoder.self_attention.heads=1",
         ),
+        (["decoder/positions=transformer_xl"], "decoder/positions=transformer_xl", "decoder/positions=relative"),
         (["context.sentences=1"], "previous sentences (context.sentences)", "context.sentences=0"),
     ],
     "onnx": [

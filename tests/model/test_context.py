@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.attention import observing
+from nmt.attention import Attention, observing
 from nmt.data.batch import make_batch
 from nmt.data.document_lines import context_tensor
 from nmt.model import Seq2Seq
@@ -161,10 +161,59 @@ def test_over_attention_is_another_way_to_weigh_words() -> None:
     torch.testing.assert_close(alone[0], second[0])
 
 
+ONE_HEAD = [f"context.{part}_attention.{word}" for part in ("word", "sentence") for word in ("heads=1", "size=null")]
+
+
+def test_the_four_normalisations_of_hierarchical_attention() -> None:
+    """Of the queries of words and of sentences, of the words' summaries, of the result; on vectors of deviation 1."""
+    made = with_context("hierarchical", *ONE_HEAD)
+    mechanism, size = made.context, made.encoder.size
+    assert isinstance(mechanism, Hierarchical)
+
+    def normalised(x: Tensor, number: int) -> Tensor:
+        norm = mechanism.norms[number]
+        centred = x - x.mean(-1, keepdim=True)
+        return centred / (centred.square().mean(-1, keepdim=True) + 1e-5).sqrt() * norm.weight + norm.bias
+
+    def attended(attention: Attention, query: Tensor, memory: Tensor) -> Tensor:
+        parts = (attention.query, attention.key, attention.value, attention.out)
+        query_of, key_of, value_of, out = (part for part in parts if part is not None)
+        weights = torch.softmax(key_of(memory) @ query_of(query) / size**0.5, 0)
+        context: Tensor = out(weights @ value_of(memory))
+        return context
+
+    source, mask, lengths = sentences([3], 23)
+    encoded = made.encoded(made.source_embedding(source), mask, lengths, context_tensor(BEFORE[:1]))
+
+    def states(tokens: Tensor) -> Tensor:
+        real = torch.ones_like(tokens, dtype=torch.bool)
+        return made.encoder(made.source_embedding(tokens), real, real.sum(1)).values[0] * size**0.5
+
+    words = [states(torch.tensor([[*tokens, EOS]])) for tokens in BEFORE[0]]
+    for h, value in zip(states(source), encoded.values[0], strict=True):
+        query = normalised(h, 0)
+        summaries = torch.stack([normalised(attended(mechanism.word_attention, query, each), 2) for each in words])
+        read = attended(mechanism.sentence_attention, normalised(h, 1), summaries)
+        d = mechanism.outer(mechanism.inner(read).clamp(min=0))
+        gate = 1 / (1 + (-mechanism.gate_state(h) - mechanism.gate_context(d)).exp())
+        torch.testing.assert_close(value, normalised(gate * h + (1 - gate) * d, 3) / size**0.5)
+    norms = [parameter for norm in mechanism.norms for parameter in norm.parameters()]
+    assert len(norms) == 8
+
+    arguments = (made.source_embedding(source).detach(), mask, lengths, context_tensor(BEFORE[:1]))
+    assert torch.autograd.gradcheck(lambda *_: made.encoded(*arguments).values, norms, fast_mode=True)
+
+
+def test_values_by_distance_are_refused_where_weights_have_no_position() -> None:
+    window = "attention/window@context.word_attention.window=relative", "context.word_attention.window.values=true"
+    with_context("hierarchical", *window)
+    with pytest.raises(UserError, match=r"word_attention\.window\.values=true: must be false with .*over_attention"):
+        with_context("hierarchical", *window, "context.words=over_attention")
+
+
 def test_hierarchical_attention_by_hand() -> None:
     """With weights that are even (keys of zero) and all else the identity, d_t is the mean of the sentences' means."""
-    made = with_context("hierarchical", "context.word_attention.heads=1", "context.sentence_attention.heads=1",
-                        "context.word_attention.size=null", "context.sentence_attention.size=null")  # fmt: skip
+    made = with_context("hierarchical", "context.layer_norm=false", *ONE_HEAD)
     mechanism = made.context
     assert isinstance(mechanism, Hierarchical)
     size, eye = made.encoder.size, torch.eye(made.encoder.size).double()
@@ -205,10 +254,11 @@ def test_hierarchical_attention_by_hand() -> None:
 class TestSegments:
     """The segment before is memory in every layer, at its distance, and out of reach of gradients."""
 
-    def test_states_are_those_of_the_joined_text_in_one_direction(self) -> None:
+    @pytest.mark.parametrize("positions", ["relative", "transformer_xl"])
+    def test_states_are_those_of_the_joined_text_in_one_direction(self, positions: str) -> None:
         """With a layer whose words see only words before them, the source's states are those in the joined text."""
         causal = ("attention/window@encoder.self_attention.window=causal", "encoder.layers=2")
-        made = model("encoder=transformer", "encoder/positions=relative", *causal)
+        made = model("encoder=transformer", f"encoder/positions={positions}", *causal)
         encoder, source = made.encoder, sentences([4], 23)[0]
         assert isinstance(encoder, TransformerEncoder)
         past = torch.tensor([[5, 6, 7, 3]])

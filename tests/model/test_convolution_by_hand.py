@@ -10,7 +10,7 @@ from nmt.attention import Attended
 from nmt.model import Encoded
 from nmt.model.convolutional.decoder import ConvolutionalDecoder, ConvolutionState
 from nmt.model.convolutional.encoder import ConvolutionalEncoder
-from nmt.model.convolutional.layer import GatedConvolution, NormalLinear
+from nmt.model.convolutional.layer import GatedConvolution, NormalLinear, normalise_weights
 from nmt.model.layered import LayeredMemory, of_all_layers
 from tests.catalogue import model, sentences
 from tests.model.test_initialise import fresh
@@ -63,6 +63,36 @@ def test_a_gated_convolution_by_hand() -> None:
     before = nn.functional.pad(x, (0, 0, 2, 0))
     first = (100.5 * sigmoid(0.3 - 1) + 1) * 0.5**0.5  # there is nothing before the first word
     torch.testing.assert_close(layer.convolve(before, x)[0, 0, 0], torch.tensor(first))
+
+
+def test_weight_normalisation_by_hand() -> None:
+    """Rows are g v / |v|; torch's own agrees, and so do finite differences."""
+    layer = NormalLinear(2, 2)
+    normalise_weights(layer)
+    assert layer.g is not None
+    torch.testing.assert_close(layer.g, layer.weight.norm(dim=1))
+    set_to(layer.weight, [[3.0, 4.0], [0.0, -2.0]])
+    set_to(layer.g, [10.0, 3.0])
+    set_to(layer.bias, [0.5, 0.0])
+    x = torch.tensor([1.0, 2.0])
+    assert layer(x).tolist() == pytest.approx([6 + 2 * 8 + 0.5, -6.0])
+    other = nn.utils.parametrizations.weight_norm(nn.Linear(2, 2))
+    other.load_state_dict({"bias": layer.bias, "parametrizations.weight.original0": layer.g[:, None],
+                           "parametrizations.weight.original1": layer.weight})  # fmt: skip
+    torch.testing.assert_close(layer(x), other(x))
+    layer.double()
+    assert torch.autograd.gradcheck(lambda *_: layer(x.double()), [*layer.parameters()])
+
+
+def test_weight_normalisation_is_of_all_layers_and_changes_no_fresh_model() -> None:
+    words = ("encoder.weight_norm=true", "decoder.weight_norm=true")
+    plain, made = fresh(*DOT, "encoder.size=40"), fresh(*DOT, "encoder.size=40", *words)
+    lengths = {name for name, _ in made.named_parameters()} - {name for name, _ in plain.named_parameters()}
+    layers = [name for name, layer in made.named_modules() if isinstance(layer, NormalLinear)]
+    assert lengths == {f"{name}.g" for name in layers}
+    source, mask, sizes = sentences([4, 3], 23)
+    found, expected = (one.eval()(source, mask, sizes, source).features for one in (made, plain))
+    torch.testing.assert_close(found, expected)
 
 
 def identity(layer: NormalLinear) -> None:

@@ -1,6 +1,7 @@
 """Transformers: what must hold of every decoder, torch's own layers, causality, positions, and what is refused."""
 
 import itertools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -53,6 +54,7 @@ COMBINATIONS = [
     *((*BOTH, *window(place, choice)) for place, choice in WINDOWED),
     *((*BOTH, f"{place}/positions={own}") for place in ("encoder", "decoder") for own in options("positions")),
     *((*BOTH, *(f"{place}.self_attention.{word}" for word in ONE_HEAD)) for place in ("encoder", "decoder")),
+    *((*BOTH, f"{place}/positions=relative", f"{place}.positions.values=true") for place in ("encoder", "decoder")),
 ]
 every = pytest.mark.parametrize("overrides", thinned(COMBINATIONS, 3), ids=" ".join)
 
@@ -87,6 +89,12 @@ def test_gradients_agree_with_finite_differences() -> None:
         *("encoder.layers.0.self_attention.also.0.a.weight", "encoder.layers.1.feed_forward.inner.bias"),
         *("decoder.entrance.positions.table.weight", "decoder.layers.0.self_attention.query.bias"),
         *("decoder.layers.0.attention.value.bias", "decoder.layers.1.around_attention.norm.weight"),
+    )
+    distances = ("encoder/positions=relative", "encoder.positions.values=true", "decoder/positions=transformer_xl")
+    properties.agrees_with_finite_differences(
+        model(*BOTH, *distances, pieces=(7, 5)),
+        "encoder.layers.0.self_attention.also.0.of_values.weight",
+        *(f"decoder.layers.0.self_attention.also.1.{name}" for name in ("w", "W_R.weight")),
     )
 
 
@@ -221,6 +229,50 @@ def test_relative_positions_by_hand() -> None:
     mask, steps = torch.ones(1, 5, dtype=torch.bool), torch.arange(5).unsqueeze(0)
     weights = own(x, own.remember(x, mask), steps).weights
     torch.testing.assert_close(weights[0], torch.softmax(energies, -1))
+
+
+def test_values_of_relative_positions_by_hand() -> None:
+    """z_i = sum_j a_ij (x_j W^V + a'_clip(j - i)): Shaw et al. 2018, eq. 3. No fast product leaves them out."""
+    made = model(*BOTH, "encoder/positions=relative", "encoder.positions.distance=2", "encoder.positions.values=true")
+    own = layers_of(made)[0][0].self_attention
+    x, mask, steps = torch.randn(1, 5, 12).double(), torch.ones(1, 5, dtype=torch.bool), torch.arange(5).unsqueeze(0)
+    assert own.value is not None
+    assert own.out is not None
+    values = own.value(x)[0].unflatten(1, (3, 4))  # [T, H, d]
+    relative = own.also[0].get_parameter("of_values.weight").unflatten(0, (3, 5))  # [H, 2 k + 1, d]
+    memory = own.remember(x, mask)
+    weights = own(x, memory, steps).weights[0]
+    contexts = torch.zeros(5, 3, 4, dtype=torch.float64)
+    for head, i, j in itertools.product(range(3), range(5), range(5)):
+        moved = values[j, head] + relative[head, max(-2, min(2, j - i)) + 2]
+        contexts[i, head] += weights[head, i, j] * moved
+    for looking in (True, False):
+        found = own(x, memory, steps, weights=looking).context[0]
+        torch.testing.assert_close(found, own.out(contexts.flatten(1)))
+
+
+def test_positions_of_transformer_xl_by_hand() -> None:
+    """q_i^T k_j + q_i^T W_R R_(i - j) + u^T k_j + v^T W_R R_(i - j), over sqrt(d): Dai et al. 2019, section 3.3."""
+    made = model(*BOTH, "encoder/positions=transformer_xl")
+    own = layers_of(made)[0][0].self_attention
+    x, mask, steps = torch.randn(1, 5, 12).double(), torch.ones(1, 5, dtype=torch.bool), torch.arange(5).unsqueeze(0)
+    assert own.query is not None
+    assert own.key is not None
+    queries = (x[0] @ own.query.weight.T).unflatten(1, (3, 4))
+    keys = (x[0] @ own.key.weight.T).unflatten(1, (3, 4))
+    u = own.query.bias.unflatten(0, (3, 4))
+    v = u + own.also[0].get_parameter("w").unflatten(0, (3, 4))
+    matrices = own.also[0].get_parameter("W_R.weight").unflatten(0, (3, 4))
+    energies = torch.empty(3, 5, 5, dtype=torch.float64)
+    for head, i, j in itertools.product(range(3), range(5), range(5)):
+        angles = [(i - j) / 10000 ** (2 * (column // 2) / 7) for column in range(7)]
+        waves = [math.sin(angle) if column % 2 == 0 else math.cos(angle) for column, angle in enumerate(angles)]
+        r = matrices[head] @ torch.tensor(waves).double()
+        q, k = queries[i, head], keys[j, head]
+        energies[head, i, j] = (q @ k + q @ r + u[head] @ k + v[head] @ r) / 2
+    memory = own.remember(x, mask)
+    torch.testing.assert_close(own(x, memory, steps).weights[0], torch.softmax(energies, -1), atol=1e-6, rtol=1e-5)
+    torch.testing.assert_close(own(x, memory, steps, weights=False).context, own(x, memory, steps).context)
 
 
 def test_words_beyond_learned_positions_share_the_last_one() -> None:

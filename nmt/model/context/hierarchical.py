@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from nmt.attention import Attended, Attention, Memory
 from nmt.model.context.mechanism import Before, Calls, ContextMechanism, Shares, pack
 from nmt.model.contract import Encoded, Encoder
+from nmt.system.errors import UserError
 from nmt.system.limits import NotNegative
 
 
@@ -26,6 +27,9 @@ class Hierarchical(ContextMechanism):
         l = sigmoid(W_h h_t + W_p d_t)
 
     f_w and f_s are the projections of the queries that each attention has. The words are states of the same encoder.
+    The four normalisations of the authors' program are those of the queries of words and of sentences, of s_j, and of
+    the new h_t. The program's feed-forward network has one more and a residual connection inside, which the paper's
+    equation does not have.
     """
 
     def __init__(
@@ -36,29 +40,37 @@ class Hierarchical(ContextMechanism):
         *,
         sentences: NotNegative = 0,
         words: Literal["attention", "over_attention"] = "attention",
+        layer_norm: bool = False,
     ) -> None:
         """`word_attention` makes the attention to the words of a sentence, `sentence_attention` that to sentences.
 
         With `words` "attention" the words of a sentence are weighed for each word of the source; with "over_attention"
-        once for the whole source (`OverAttention`).
+        once for the whole source (`OverAttention`). `layer_norm` is for the four normalisations; older runs have none.
         """
         super().__init__(sentences)
         size = encoder.size
         self.over = OverAttention() if words == "over_attention" else None
         self.word_attention = word_attention(size, size, context_size=size)
         self.sentence_attention = sentence_attention(size, size, context_size=size)
+        if self.over is not None and self.word_attention.adds_values:
+            rule = "must be false with context.words=over_attention, whose weights are of no position."
+            raise UserError(f"context.word_attention.window.values=true: {rule}")
         self.inner, self.outer = nn.Linear(size, 4 * size), nn.Linear(4 * size, size)
         self.gate_state, self.gate_context = nn.Linear(size, size), nn.Linear(size, size, bias=False)
+        self.norms = nn.ModuleList(nn.LayerNorm(size) if layer_norm else nn.Identity() for _ in range(4))
+        # To the deviation 1 of normalised vectors, from that of an encoder's states.
+        self.scale = size**0.5 if layer_norm else 1.0
 
     def forward(self, encoder: Encoder, embedded: Tensor, mask: Tensor, lengths: Tensor, before: Before) -> Encoded:
         encoded: Encoded = encoder(embedded, mask, lengths)
-        states = encoded.values
-        found = self._read(states, mask, *_encode(encoder, before))
+        states = encoded.values * self.scale
+        words, real = _encode(encoder, before)
+        found = self._read(states, mask, words * self.scale, real)
         found = self.outer(torch.relu(self.inner(found)))
         gate = torch.sigmoid(self.gate_state(states) + self.gate_context(found))
         seen = before.mask.flatten(1).any(1)[:, None, None]
-        gated = gate * states + (1 - gate) * found
-        values = torch.where(seen, gated, states) * mask.unsqueeze(-1)
+        gated = self.norms[3](gate * states + (1 - gate) * found) / self.scale
+        values = torch.where(seen, gated, encoded.values) * mask.unsqueeze(-1)
         return encoded._replace(values=values.to(states.dtype))
 
     def shares(self, layers: Calls, own: Calls, mask: Tensor, before: Tensor) -> Shares:
@@ -76,7 +88,7 @@ class Hierarchical(ContextMechanism):
         """What each word [B, S, V] finds in words [B, K, C, V]."""
         count, (rows, length, _) = words.shape[1], states.shape
         memory = self.word_attention.remember(words.flatten(0, 1), real.flatten(0, 1))
-        queries = states.repeat_interleave(count, 0)
+        queries = self.norms[0](states).repeat_interleave(count, 0)
         steps = torch.arange(length, device=states.device)
         if self.over is None:
             found = self.word_attention(queries, memory, steps.expand(len(queries), -1), weights=False).context
@@ -84,10 +96,10 @@ class Hierarchical(ContextMechanism):
             real_queries = mask.repeat_interleave(count, 0)
             found = self.over(self.word_attention, queries, real_queries, memory).context.expand(-1, length, -1)
         # [B * K, S, V] -> [B * S, K, V]: each word looks at sentences of its own.
-        summaries = found.unflatten(0, (rows, count)).transpose(1, 2).flatten(0, 1)
+        summaries = self.norms[2](found).unflatten(0, (rows, count)).transpose(1, 2).flatten(0, 1)
         sentences = real.any(2).repeat_interleave(length, 0)
         memory = self.sentence_attention.remember(summaries, sentences)
-        asked = states.flatten(0, 1).unsqueeze(1)
+        asked = self.norms[1](states).flatten(0, 1).unsqueeze(1)
         attended = self.sentence_attention(asked, memory, steps.repeat(rows).unsqueeze(1), weights=False)
         read: Tensor = attended.context.squeeze(1).unflatten(0, (rows, length))
         return read

@@ -9,7 +9,13 @@ from torch import Tensor, nn
 from nmt.attention import Attended, Attention, AttentionState, Memory
 from nmt.kernels.dot_tanh import at_least_float32
 from nmt.model.contract import Decoded, DecoderParts, Encoded
-from nmt.model.convolutional.layer import HALF_VARIANCE, GatedConvolution, NormalLinear, PositionedEntrance
+from nmt.model.convolutional.layer import (
+    HALF_VARIANCE,
+    GatedConvolution,
+    NormalLinear,
+    PositionedEntrance,
+    normalise_weights,
+)
 from nmt.model.layered import LayeredDecoder, LayeredMemory, of_all_layers
 from nmt.system.limits import Fraction, Layers, Positive
 
@@ -66,6 +72,7 @@ class ConvolutionalDecoder(LayeredDecoder[ConvolutionState]):
         layers: Layers = 3,
         kernel_size: Positive = 3,
         dropout: Fraction = 0.0,
+        weight_norm: bool = False,
     ) -> None:
         """Settings are those of the encoder; `kernel_size` counts a word and those before it.
 
@@ -95,6 +102,8 @@ class ConvolutionalDecoder(LayeredDecoder[ConvolutionState]):
         self.learned_positions = self.entrance.positions.learned_positions
         # What a step reads goes through the convolutions of the layers above into later steps.
         self.carries_contexts = layers > 1 and kernel_size > 1
+        if weight_norm:
+            normalise_weights(self)
 
     def describe(self) -> str:
         return f", {len(self.layers)} layers, kernel {self.kernel_size}, {self.way}"

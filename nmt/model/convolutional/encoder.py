@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.model.contract import Encoded, Encoder
-from nmt.model.convolutional.layer import GatedConvolution, NormalLinear, PositionedEntrance
+from nmt.model.convolutional.layer import GatedConvolution, NormalLinear, PositionedEntrance, normalise_weights
 from nmt.model.positions import Positions
 from nmt.system.limits import Fraction, Layers, Positive
 
@@ -27,11 +27,12 @@ class ConvolutionalEncoder(Encoder):
         layers: Layers = 4,
         kernel_size: Positive = 3,
         dropout: Fraction = 0.0,
+        weight_norm: bool = False,
     ) -> None:
         """`positions` makes positions for embeddings of a size E, which is that of a slot; `size` is D in every layer.
 
         A layer's output depends on `kernel_size` words; of an even number one more to the right. `dropout` is that of
-        the inputs of a layer.
+        the inputs of a layer; `weight_norm` is for all linear layers.
         """
         super().__init__()
         self.size = embedding_size
@@ -41,6 +42,8 @@ class ConvolutionalEncoder(Encoder):
         self.exit = NormalLinear(size, embedding_size)
         self.padding = ((kernel_size - 1) // 2, kernel_size // 2)
         self.learned_positions = self.entrance.positions.learned_positions
+        if weight_norm:
+            normalise_weights(self)
 
     def forward(self, embedded: Tensor, mask: Tensor, lengths: Tensor) -> Encoded:
         steps, real = torch.arange(mask.shape[1], device=mask.device).expand(mask.shape), mask.unsqueeze(-1)

@@ -1,7 +1,8 @@
 """What encoder and decoder share: a gated convolution, and linear layers that keep the variance of their inputs.
 
-Gehring et al. 2017, section 3. Left out of it are weight normalisation and the scaling of the encoder's gradient by the
-number of attentions: both are for plain gradient descent. Adam divides a constant factor of a gradient out again.
+Gehring et al. 2017, section 3. Left out of it is the scaling of the encoder's gradient by the number of attentions: it
+is for plain gradient descent, and Adam divides a constant factor of a gradient out again. Weight normalisation is an
+option, and never that of the softmax, whose matrix can be tied to embeddings.
 
 Shapes: N rows (sentences or hypotheses), T words of each, D the size of a word's vector, E of an embedding.
 """
@@ -21,24 +22,42 @@ HALF_VARIANCE = 0.5**0.5
 
 
 class NormalLinear(nn.Module):
-    """W x + b. W starts normal with variance gain * keep / I, b zero. Section 3.5."""
+    """W x + b. W starts normal with variance gain * keep / I, b zero. Section 3.5.
+
+    With weight normalisation a row of W is g v / |v|, and g and v learn. Salimans and Kingma 2016, eq. 2.
+    """
 
     def __init__(self, inputs: int, outputs: int, keep: float = 1.0, gain: float = 1.0) -> None:
         """`keep` is the share of the inputs that dropout leaves; `gain` is 4 before a gate, which halves its input."""
         super().__init__()
         self.weight = nn.Parameter(torch.empty(outputs, inputs))
         self.bias = nn.Parameter(torch.empty(outputs))
+        self.g: nn.Parameter | None = None
         self.deviation = (gain * keep / inputs) ** 0.5
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw W, and make b zero."""
+        """Draw W, or v and its lengths, and make b zero."""
         nn.init.normal_(self.weight, std=self.deviation)
         nn.init.zeros_(self.bias)
+        if self.g is not None:
+            with torch.no_grad():
+                self.g.copy_(self.weight.norm(dim=1))
 
     def forward(self, vectors: Tensor) -> Tensor:
         """[..., I] -> [..., O], in float32 at least."""
-        return at_least_float32(nn.functional.linear(vectors, self.weight, self.bias))
+        matrix = self.weight
+        if self.g is not None:
+            matrix = self.g.unsqueeze(1) * nn.functional.normalize(matrix, dim=1)
+        return at_least_float32(nn.functional.linear(vectors, matrix, self.bias))
+
+
+def normalise_weights(module: nn.Module) -> None:
+    """Turn on the weight normalisation of all layers of a module."""
+    for layer in module.modules():
+        if isinstance(layer, NormalLinear):
+            layer.g = nn.Parameter(torch.empty_like(layer.bias))
+            layer.reset_parameters()
 
 
 class PositionedEntrance(nn.Module):
