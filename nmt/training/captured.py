@@ -102,7 +102,7 @@ class FixedUpdates:
         Raises:
             torch.OutOfMemoryError: the memory of the GPU is full.
         """
-        needed = Shape.of(batch) if self.shapes else Shape.of(batch, ROWS, PIECES)
+        needed = Shape.of(batch) if self.shapes else Shape.of(batch, 2 * ROWS, PIECES)
         shape = next((shape for shape in self.shapes if shape.holds(needed)), None)
         if not self.shapes and (needed in self._batches or len(self._batches) < MOST_SHAPES):
             shape = needed
