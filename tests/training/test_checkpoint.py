@@ -55,7 +55,8 @@ def test_a_training_in_two_sessions_is_one_training(average: str, graphs: str, t
     cadence = {"average": average, "graphs": graphs, "validate_every": 3, "select": "bleu"}
     session(whole, trainer(steps=13, **cadence))
     session(parts, trainer(steps=6, **cadence))
-    assert (first := load_state(parts / "trainer.pt"))["batch"] > 0, "the first session ends in the middle of an epoch"
+    first = load_state(parts / "trainer.pt")
+    assert first["batch"] > 0, "the first session ends in the middle of an epoch"
     assert bool(first["shapes"]) == (graphs == "always")
     session(parts, trainer(steps=13, **cadence), first)
     states = [load_state(folder / "trainer.pt") for folder in (whole, parts)]
