@@ -99,7 +99,7 @@ def work(step: str, folder: Path, given: dict[str, str]) -> dict[str, Any]:
         code = f"import json, torch; from gpu import measures, updates; device = torch.device('{device}'); "
         code += f"print(json.dumps({calls[step]}))"
         figures: dict[str, Any] = json.loads(ended([sys.executable, "-c", code]).splitlines()[-1])
-        return figures
+        return {**figures, **unequal(figures)} if step == "parity" else figures
     if step == "multi30k":
         return multi30k(folder, device, quick, given)
     words = ["--only", step.partition("-")[0], *common]
@@ -113,6 +113,22 @@ def work(step: str, folder: Path, given: dict[str, str]) -> dict[str, Any]:
     target.unlink()
     # On a CPU, to try the script: where the figures of a GPU are.
     return results if "cuda" in results else {**results, "cuda": {"float32": results}}
+
+
+def unequal(variants: dict[str, Any]) -> dict[str, str]:
+    """The reason why `parity` failed, if it did: an error, or a gradient that is too far from the CPU's."""
+    from gpu.measures import MOST_DIFFERENT
+
+    wrong = [
+        f"{name}: {own.get('error') or '{:.0e} in {}'.format(own['gradients'], own['parameter'])}"
+        for name, own in variants.items()
+        if "error" in own or not own["gradients"] <= MOST_DIFFERENT
+    ]
+    return (
+        {"failed": f"gradients differ from the CPU's by more than {MOST_DIFFERENT:g}: {'; '.join(wrong)}"}
+        if wrong
+        else {}
+    )
 
 
 def multi30k(folder: Path, device: str, quick: bool, given: dict[str, str]) -> dict[str, Any]:

@@ -61,6 +61,9 @@ class MixedBatches(TokenBatches):
         super().__init__(pairs, **settings)
         self._first_rows, self._share = first_rows, share
 
+    def fix_shapes(self) -> None:
+        """Leave batches as they are: what is drawn for a batch has the lengths of its pairs, not those of a shape."""
+
     def _planned(self, pairs: EncodedPairs, epoch: int) -> Plan:
         is_first = pairs.rows < self._first_rows
         generator = np.random.default_rng((self._seed, epoch))

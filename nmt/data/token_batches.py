@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from nmt.data.batch import Batch, Integers
 from nmt.data.pairs import EncodedPairs, SampledPairs
+from nmt.data.shapes import Shapes, choose_shapes, plan_in_shapes
 from nmt.data.stored import MANY, Stored, gathered
 
 #: Neighbours in the text that are planned together where pairs are very many.
@@ -22,7 +23,7 @@ class Plan(Stored[Integers]):
     Args:
         order: [N] the indices, batch after batch.
         starts: [batches + 1] where each batch begins in `order`.
-        padding: share of padding in the source and in the target tokens.
+        padding: share of padding in the source and in the target tokens; that of a shape too, if batches have some.
     """
 
     def __init__(self, order: Integers, starts: Integers, padding: tuple[float, float]) -> None:
@@ -73,6 +74,25 @@ class TokenBatches:
         self._guide = guide
         self._folder = folder
         self._held: tuple[int, EncodedPairs, Plan] | None = None
+        self._shapes: Shapes = ()
+        self._earlier: tuple[int, Shapes] = -1, ()  # those of all epochs up to this one
+
+    def fix_shapes(self) -> None:
+        """Fill batches of few shapes (`nmt.data.shapes`), chosen at the first call, where such batches are possible."""
+        if self._shapes:
+            return
+        pairs, _ = self._open(0)
+        lengths = pairs.source_lengths + 1, pairs.target_lengths + 1
+        self._shapes = choose_shapes(*lengths, self._tokens, self._sentences)
+        self._held = (0, pairs, self._planned(pairs, 0))
+
+    def keep_shapes(self, epoch: int, shapes: Shapes) -> None:
+        """Plan epochs up to this one, where a training is resumed, with the shapes that they began with."""
+        self._earlier, self._held = (epoch, shapes), None
+
+    def shapes(self, epoch: int) -> Shapes:
+        """The shapes of an epoch's batches, the cheapest first; () where batches have any."""
+        return self._earlier[1] if epoch <= self._earlier[0] else self._shapes
 
     def plan(self, epoch: int) -> Plan:
         """The batches of an epoch, each as the indices of its pairs; `collate` makes a `Batch` of one."""
@@ -110,9 +130,9 @@ class TokenBatches:
 
         def planned(rows: Integers, generator: np.random.Generator | None) -> Integers:
             lengths = pairs.source_lengths[rows] + 1, pairs.target_lengths[rows] + 1
-            plan = plan_batches(*lengths, self._tokens, self._sentences, generator)
+            plan, places = self._batches(*lengths, self.shapes(epoch), generator)
             counts.extend(map(len, plan))
-            totals[:] += [(int(side.sum()), _places(side, plan)) for side in lengths]
+            totals[:] += np.array([[int(side.sum()) for side in lengths], places]).T
             return rows[np.concatenate(plan)]
 
         # One part is not in memory while the next one is planned.
@@ -120,6 +140,27 @@ class TokenBatches:
         order = gathered(orders if len(pairs) else [], len(pairs), self._folder)
         shares = [1.0 - tokens / places if places else 0.0 for tokens, places in totals.tolist()]
         return Plan(order, np.cumsum([0, *counts]), (shares[0], shares[1]))
+
+    def _batches(
+        self,
+        source_lengths: Integers,
+        target_lengths: Integers,
+        shapes: Shapes,
+        generator: np.random.Generator | None,
+    ) -> tuple[list[Integers], tuple[int, int]]:
+        """The batches of pairs with these lengths, and how many places they have on each side."""
+        shaped, rest = plan_in_shapes(source_lengths, target_lengths, shapes, generator) if shapes else ([], None)
+        plan = [batch for _, batch in shaped]
+        places = [sum(shape.rows * shape[side] for shape, _ in shaped) for side in (1, 2)]
+        if rest is None or len(rest):
+            rest = np.arange(len(source_lengths)) if rest is None else rest
+            lengths = source_lengths[rest], target_lengths[rest]
+            others = plan_batches(*lengths, self._tokens, self._sentences, generator)
+            plan += [rest[batch] for batch in others]
+            places = [known + _places(side, others) for known, side in zip(places, lengths, strict=True)]
+        if shapes and generator is not None:
+            plan = [plan[at] for at in generator.permutation(len(plan))]
+        return plan, (places[0], places[1])
 
     def _parts(self, count: int, epoch: int) -> Iterator[tuple[Integers, np.random.Generator | None]]:
         """The pairs that are planned together, and what shuffles them.

@@ -169,6 +169,7 @@ STATE = Fields(
             lambda value: isinstance(value, list | tuple) and len(value) == 2 and all(each == each for each in value),
             "two numbers",
         ),
+        "shapes": each(each(whole(1), 3)),
     },
     optional={"history": each(VALIDATION), "identity": Fields(further=TEXT)},
 )

@@ -100,6 +100,12 @@ class Processes:
             dist.all_reduce(numbers)
         return int(numbers)
 
+    def sum_in_place(self, numbers: torch.Tensor) -> None:
+        """Replace the numbers, as many in every process, by their sums; the host does not wait for a GPU."""
+        if self.count > 1:
+            with _connected():
+                dist.all_reduce(numbers)
+
     def sum_gradients(self, parameters: Sequence[torch.nn.Parameter], further: Sequence[float]) -> list[float]:
         """Replace the gradients by their sums over the processes; return the sums of further numbers.
 

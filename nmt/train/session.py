@@ -44,6 +44,7 @@ from nmt.train.finished import size_note
 from nmt.train.preparation import check_documents, guiding_links, prepared, tokenizer_for
 from nmt.train.recipe import Recipe, opened, own_settings, possible, resumed_recipe, with_own_vocabularies
 from nmt.train.transfer import Transfer
+from nmt.training.captured import has_fixed_shapes
 from nmt.training.checkpoint import Counters, check_state, load_state
 from nmt.training.followers import follow
 from nmt.training.learner import Learner
@@ -153,6 +154,8 @@ class _Session:
         facts = {"pairs": own_pairs} if links is None else {"pairs": own_pairs, "links": links}
         with _enough_memory():
             facts |= self.transfer.begin(model, tokenizer, translate, fresh=state is None)
+        if has_fixed_shapes(model, settings, compute):
+            batches.fix_shapes()
         self._describe(model, tokenizer, batches)
         give_memory_back()
         run = self._open(tokenizer, facts)
@@ -257,8 +260,9 @@ class _Session:
                 )
         source_padding, target_padding = batches.padding
         budget = [f"{name} {limit:g}" for name, limit in settings.budget.limits.items()]
+        shapes = f" of {len(batches.shapes(0))} shapes" if batches.shapes(0) else ""
         self.say(
-            f"Training: {len(batches.plan(0)):,} batches an epoch, padding {source_padding:.1%} source and "
+            f"Training: {len(batches.plan(0)):,} batches an epoch{shapes}, padding {source_padding:.1%} source and "
             f"{target_padding:.1%} target; budget {', '.join(budget)}."
         )
 

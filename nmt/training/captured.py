@@ -6,45 +6,32 @@ what the host reads. So each shape has buffers of its own, lengths stay on the d
 softmax with a loss of zero. On a CPU the same steps run without a graph.
 """
 
+import functools
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from nmt.attention import Read
 from nmt.data.batch import Batch
+from nmt.data.shapes import MOST_SHAPES, ROWS, Shape, Shapes
 from nmt.kernels.sizes import ceiling
 from nmt.model import Seq2Seq
 from nmt.system.compute import Compute
-from nmt.system.processes import Processes
+from nmt.system.processes import ALONE, Processes
 from nmt.text.tokenizer import EOS
 from nmt.training.gradient_step import GradientStep
 from nmt.training.graphs import Graphs, send
 from nmt.training.loss import batch_loss
 from nmt.training.settings import TrainerSettings
 
-#: Lengths are padded to a multiple of this, and the number of pairs to a multiple of `ROWS`.
-PIECES, ROWS = 4, 8
-#: Shapes with a graph; others are computed without one.
-MOST_GRAPHS = 128
+#: Lengths are padded to a multiple of this where no shapes were chosen before the training.
+PIECES = 4
+#: Each gradient begins at a multiple of this many numbers, as vector instructions want it.
+_ALIGNMENT = 4
 #: How far loss (share) and norm (factor) of a first replay may be from those of the same batch with other dropout.
 LOSS_DIFFERENCE, NORM_FACTOR = 0.2, 4
-
-
-class Shape(NamedTuple):
-    """Pairs, source pieces and target pieces of a padded batch."""
-
-    rows: int
-    source: int
-    target: int
-
-    @classmethod
-    def of(cls, batch: Batch) -> "Shape":
-        """The smallest shape that holds the batch."""
-        rows, source = batch.source.shape
-        return cls(ceiling(rows, ROWS), ceiling(source, PIECES), ceiling(batch.target_in.shape[1], PIECES))
 
 
 def wanted(settings: TrainerSettings, compute: Compute) -> bool:
@@ -52,61 +39,85 @@ def wanted(settings: TrainerSettings, compute: Compute) -> bool:
     return settings.graphs == "always" or (settings.graphs == "auto" and compute.on_gpu)
 
 
-def reason_against(model: Seq2Seq, settings: TrainerSettings, processes: Processes) -> str | None:
+def reason_against(model: Seq2Seq, settings: TrainerSettings) -> str | None:
     """Why updates of this training cannot have fixed shapes, None if they can."""
     lstm = any(isinstance(module, nn.LSTM) for module in model.modules())
     reasons = {
-        "several processes share an update": processes.count > 1,
-        "trainer.scheduled_sampling is used": settings.scheduled_sampling > 0,
-        "trainer.r_drop is used": settings.r_drop > 0,
-        "trainer.guided_alignment is used": settings.guided_alignment > 0,
         "the model sees previous sentences": model.context_sentences > 0,
-        "attention is hard": any(isinstance(module, Read) and module.has_terms for module in model.modules()),
+        "attention.read.objective=enumerate computes logits twice": any(
+            isinstance(module, Read) and module.enumerates for module in model.modules()
+        ),
         "LSTM layers need packed sequences": lstm,
         "model.fast=false needs packed sequences": not model.fast,
     }
     return next((reason for reason, holds in reasons.items() if holds), None)
 
 
+def has_fixed_shapes(model: Seq2Seq, settings: TrainerSettings, compute: Compute) -> bool:
+    """Whether updates have fixed shapes."""
+    return wanted(settings, compute) and reason_against(model, settings) is None
+
+
 class FixedUpdates:
     """The updates of a training with batches of fixed shapes.
 
     Two parts are graphs on a GPU. That of each shape adds the gradient of a batch. That of `step` follows the last
-    batch of an update; it is the same for all shapes.
+    batch of an update; it is the same for all shapes. Between them, several processes sum their gradients.
     """
 
     def __init__(
-        self, model: Seq2Seq, settings: TrainerSettings, compute: Compute, step: GradientStep, graphs: Graphs
+        self,
+        model: Seq2Seq,
+        settings: TrainerSettings,
+        compute: Compute,
+        step: GradientStep,
+        graphs: Graphs,
+        processes: Processes = ALONE,
     ) -> None:
         """`reason_against` must be None."""
         self.model, self.settings, self.compute, self.step, self.graphs = model, settings, compute, step, graphs
-        parameter = next(model.parameters())
-        # Loss and negative log-likelihood of each batch of an update, the last one last; and the same with the norm.
-        self._losses = parameter.new_zeros(2 * settings.accumulate)
-        self._numbers = parameter.new_zeros(2 * settings.accumulate + 1)
-        self._shapes: dict[Shape, _FixedBatch] = {}
-        self._gradients: list[tuple[nn.Parameter, Tensor]] = []
+        self.processes = processes
+        #: the shapes that get a graph; without any, the first `MOST_SHAPES` that occur do
+        self.shapes: Shapes = ()
+        parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        sizes = [ceiling(parameter.numel(), _ALIGNMENT) for parameter in parameters]
+        # All gradients, and the sums of loss and negative log-likelihood of an update.
+        self._sums = parameters[0].new_zeros(sum(sizes) + 2)
+        *parts, self._totals = self._sums.split([*sizes, 2])
+        self._gradients = [
+            (parameter, part[: parameter.numel()].view_as(parameter))
+            for parameter, part in zip(parameters, parts, strict=True)
+        ]
+        # Loss and negative log-likelihood of each batch of an update, the last one last; then `_totals` and the norm.
+        self._losses = parameters[0].new_zeros(2 * settings.accumulate)
+        self._numbers = parameters[0].new_zeros(2 * settings.accumulate + 3)
+        self._batches: dict[Shape, _FixedBatch] = {}
+        self._is_checked = False  # whether a graph of a gradient was compared with the gradient without one
         self._has_stepped = False  # and so the optimizer has its state
         self._step_graph: torch.cuda.CUDAGraph | None = None
 
-    def add(self, batch: Batch, tokens: int) -> None:
-        """Add the gradient of a batch of an update, divided by the `tokens` target tokens of all its batches.
+    def add(self, batch: Batch) -> None:
+        """Add the gradient of a batch of an update, divided by the tokens that `GradientStep.prepare` was given.
 
         Raises:
             torch.OutOfMemoryError: the memory of the GPU is full.
         """
-        shape = Shape.of(batch)
-        fixed = self._shapes.get(shape)
+        needed = Shape.of(batch) if self.shapes else Shape.of(batch, 2 * ROWS, PIECES)
+        shape = next((shape for shape in self.shapes if shape.holds(needed)), None)
+        if not self.shapes and (needed in self._batches or len(self._batches) < MOST_SHAPES):
+            shape = needed
+        fixed = None if shape is None else self._batches.get(shape)
         is_new = fixed is None
         if fixed is None:
-            fixed = self._shapes[shape] = _FixedBatch(shape, self._losses.device)
-        fixed.fill(batch, tokens)
-        for parameter, gradient in self._gradients:
-            parameter.grad = gradient
+            fixed = _FixedBatch(shape or needed, self._sums.device, has_links=self.settings.guided_alignment > 0)
+        if shape is not None:
+            self._batches[shape] = fixed
+        fixed.fill(batch)
+        self._attach()
         if fixed.graph is not None:
             fixed.graph.replay()
-        elif is_new or not self.graphs.captures or self.graphs.count > MOST_GRAPHS:  # one is that of the step
-            self._add(fixed)
+        elif is_new or not self.graphs.captures:
+            self.graphs.warmed(functools.partial(self._add, fixed))
         else:
             self._capture_shape(fixed)
 
@@ -116,9 +127,11 @@ class FixedUpdates:
         Without the device's decision, `clear` must follow the step.
 
         Returns:
-            [2 * batches + 1] on the device, until the next update: the loss and the negative log-likelihood of each
-            batch, summed over its tokens, and the norm before clipping.
+            [2 * batches + 3] on the device, until the next update: the loss and the negative log-likelihood of each
+            batch, summed over its tokens; both summed over all batches of all processes; the norm before clipping.
         """
+        self._attach()
+        self.processes.sum_in_place(self._sums)
         if self._step_graph is not None:
             self._step_graph.replay()
         elif self._has_stepped and self.graphs.captures:
@@ -126,66 +139,93 @@ class FixedUpdates:
         else:
             self._finish(decides)
             self._has_stepped = True
-        return self._numbers[-2 * batches - 1 :]
+        return self._numbers[-2 * batches - 3 :]
+
+    def take(self, losses: Sequence[tuple[Tensor, Tensor]]) -> None:
+        """Take the gradients that the parameters have, and the losses of their batches, in place of `add`."""
+        self.clear()
+        for parameter, gradient in self._gradients:
+            if parameter.grad is not None:
+                gradient.copy_(parameter.grad)
+        for pair in losses:
+            self._totals.add_(torch.stack(pair))
 
     def clear(self) -> None:
-        """Make all gradients zero."""
-        if self._gradients:
-            torch._foreach_zero_([gradient for _, gradient in self._gradients])
+        """Make all gradients and losses zero."""
+        self._sums.zero_()
+        self._losses.zero_()
+
+    def forget_graphs(self) -> None:
+        """Free the memory of all graphs, and capture no more."""
+        self.graphs.captures, self._step_graph = False, None
+        self._batches.clear()
 
     def forget_step(self) -> None:
         """Call where the optimizer has got another state, whose tensors no graph knows."""
         self._step_graph, self._has_stepped = None, False
 
+    def _attach(self) -> None:
+        for parameter, gradient in self._gradients:
+            parameter.grad = gradient
+
     def _add(self, fixed: "_FixedBatch") -> None:
         """What the graph of a shape repeats. Gradients are added to the same tensors in all shapes."""
+        settings = self.settings
         with self.compute.autocast():
-            loss = batch_loss(self.model, fixed.batch(), self.settings.label_smoothing)
-        (loss.total / fixed.tokens).backward()
+            loss = batch_loss(
+                self.model,
+                fixed.batch(),
+                settings.label_smoothing,
+                settings.scheduled_sampling,
+                self.step.baseline,
+                settings.guided_alignment,
+                settings.r_drop,
+                settings.guided_head,
+            )
+        (loss.total / self.step.tokens).backward()
         pair = torch.stack([loss.total.detach(), loss.negative_log_likelihood.detach()])
         self._losses.copy_(torch.cat([self._losses[2:], pair]))
-        gradients = [(each, each.grad) for each in self.model.parameters() if each.grad is not None]
-        if len(gradients) != len(self._gradients):
-            self._gradients = gradients
-            for other in self._shapes.values():  # their graphs know fewer gradients
-                other.graph = None
-            self.forget_step()
+        self._totals.add_(pair)
 
     def _finish(self, decides: bool) -> None:
         """What the graph of the step repeats."""
-        self._numbers.copy_(self.step([self._losses], decides))
+        self._numbers.copy_(self.step([self._losses, self._totals], self._totals[1], decides))
         self._losses.zero_()
         if decides:
             self.clear()
 
     def _capture_shape(self, fixed: "_FixedBatch") -> None:
-        """Add the gradient of a batch by a graph that is captured of it; without a usable graph, as it was computed."""
-        changed = [self._losses, *(gradient for _, gradient in self._gradients)]
-        before = [tensor.clone() for tensor in changed]
-        side = torch.cuda.Stream()
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):  # libraries allocate their workspaces for a stream at its first call
-            self._add(fixed)
-        torch.cuda.current_stream().wait_stream(side)
-        computed = self._measured()
-        has_more = len(changed) != 1 + len(self._gradients)  # gradients that none of the batches before had
-        if has_more or not all(math.isfinite(number) for number in computed):
+        """Add the gradient of a batch by a graph that is captured of it; without a usable graph, as it was computed.
+
+        The first graph is compared with the gradient as it is computed without one.
+        """
+        work = functools.partial(self._add, fixed)
+        if self._is_checked:
+            fixed.graph = self.graphs.capture(work)
+            if fixed.graph is None:
+                work()
             return
-        torch._foreach_copy_(changed, before)
-        fixed.graph = self.graphs.capture(lambda: self._add(fixed), lambda: _difference(self._measured(), computed))
+        changed = [self._losses, self._sums]
+        before = [tensor.clone() for tensor in changed]
+        self.graphs.warmed(work)
+        computed, after = self._measured(), [tensor.clone() for tensor in changed]
+        if not all(map(math.isfinite, computed)):
+            return
+        _restore(changed, before)
+        fixed.graph = self.graphs.capture(work, lambda: _difference(self._measured(), computed))
         if fixed.graph is None:
-            torch._foreach_copy_(changed, before)
-            self._add(fixed)
+            _restore(changed, after)
+        else:
+            self._is_checked = True
 
     def _measured(self) -> list[float]:
         """The last loss, its negative log-likelihood, and the norm of the gradients."""
-        norm = nn.utils.get_total_norm([gradient for _, gradient in self._gradients])
-        return [*self._losses[-2:].tolist(), norm.item()]
+        norm = torch.linalg.vector_norm(self._sums[:-2])
+        return torch.cat([self._losses[-2:], norm.view(1)]).tolist()
 
     def _capture_step(self, decides: bool) -> None:
         """Finish an update by a graph that is captured of it; without a usable graph, as it was computed."""
-        gradients = [gradient for _, gradient in self._gradients]
-        changed = [self._losses, self._numbers, *gradients, *self.step.tensors()]
+        changed = [self._losses, self._numbers, self._sums, *self.step.tensors()]
         before = _copies(changed)
         self._finish(decides)
         computed = _copies(changed)
@@ -200,30 +240,27 @@ class FixedUpdates:
 
 
 class _FixedBatch:
-    """The buffers of a shape: one for all integers, so that a batch is one copy."""
+    """The buffers of a shape: one for all integers and one for links if there are any, so that a batch is one copy."""
 
-    def __init__(self, shape: Shape, device: torch.device) -> None:
+    def __init__(self, shape: Shape, device: torch.device, has_links: bool = False) -> None:
         self.shape = shape
         rows, source, target = shape
-        self._sizes = [rows * source, rows * target, rows * target, rows, rows, 1]
+        self._sizes = [rows * source, rows * target, rows * target, rows, rows]
         self._numbers = torch.zeros(sum(self._sizes), dtype=torch.int64, device=device)
+        sides = (rows, target, source) if has_links else (rows, 0, 0)
+        self._links = torch.zeros(sides, device=device)
         self.graph: torch.cuda.CUDAGraph | None = None
 
     def _parts(self, numbers: Tensor) -> tuple[Tensor, ...]:
-        """Source, target in, target out, lengths of both sides and the number of target tokens."""
+        """Source, target in, target out, and lengths of both sides."""
         rows, source, target = self.shape
-        views = [(rows, source), (rows, target), (rows, target), (rows,), (rows,), ()]
+        views = [(rows, source), (rows, target), (rows, target), (rows,), (rows,)]
         return tuple(part.view(view) for part, view in zip(numbers.split(self._sizes), views, strict=True))
 
-    @property
-    def tokens(self) -> Tensor:
-        """The number of target tokens of the update."""
-        return self._parts(self._numbers)[-1]
-
-    def fill(self, batch: Batch, tokens: int) -> None:
+    def fill(self, batch: Batch) -> None:
         """Copy a batch of the CPU. A row without a pair is an empty sentence without a target."""
         host = torch.zeros(len(self._numbers), dtype=torch.int64)
-        source, target_in, target_out, source_lengths, target_lengths, count = self._parts(host)
+        source, target_in, target_out, source_lengths, target_lengths = self._parts(host)
         rows = len(batch.source)
         source[:rows, : batch.source.shape[1]] = batch.source
         source[rows:, 0] = EOS
@@ -232,12 +269,16 @@ class _FixedBatch:
         source_lengths[:rows] = batch.source_lengths
         source_lengths[rows:] = 1
         target_lengths[:rows] = batch.target_mask.sum(1)
-        count.fill_(tokens)
         send(host, self._numbers)
+        if self._links.numel():
+            links = torch.zeros(self._links.shape)
+            if batch.links.numel():
+                links[:rows, : batch.links.shape[1], : batch.links.shape[2]] = batch.links
+            send(links, self._links)
 
     def batch(self) -> Batch:
         """The buffers as a batch whose lengths are on the device, and of whose target no place is left out."""
-        source, target_in, target_out, source_lengths, target_lengths, _ = self._parts(self._numbers)
+        source, target_in, target_out, source_lengths, target_lengths = self._parts(self._numbers)
         device = source.device
 
         def mask(lengths: Tensor, longest: int) -> Tensor:
@@ -251,7 +292,7 @@ class _FixedBatch:
             target_out=target_out,
             target_mask=mask(target_lengths, self.shape.target),
             rows=torch.arange(self.shape.rows),
-            links=torch.zeros(self.shape.rows, 0, 0, device=device),
+            links=self._links,
             target_places=torch.arange(target_out.numel(), device=device),
         )
 

@@ -6,7 +6,7 @@ The state is plain tensors and containers: loading it cannot execute code.
 import math
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ class Counters:
         seconds: training time of all sessions.
         best: the figures of the best validation; the first is the criterion.
         bad_validations: validations since the best one.
+        shapes: of the current epoch's batches, [rows, source, target] each; [] if they have any shape.
     """
 
     step: int = 0
@@ -42,6 +43,7 @@ class Counters:
     seconds: float = 0.0
     best: tuple[float, float] = (-math.inf, -math.inf)
     bad_validations: int = 0
+    shapes: list[list[int]] = field(default_factory=list)
 
 
 class Checkpoint:
@@ -94,7 +96,7 @@ class Checkpoint:
         """Continue from a state that `save` wrote (UserError if it is the state of another model)."""
         try:
             self.learner.restore(state)
-            counters = Counters(**{field.name: state[field.name] for field in fields(Counters)})
+            counters = Counters(**{each.name: state[each.name] for each in fields(Counters)})
             counters.best = tuple(state["best"])
             torch.set_rng_state(state["rng"])
             if self.learner.compute.on_gpu and state["cuda_rng"]:
@@ -160,7 +162,7 @@ def load_state(path: Path) -> dict[str, Any]:
 def check_state(path: Path, state: dict[str, Any], model: Seq2Seq) -> None:
     """Check that a state fits a model, before anything of the run is changed (UserError if not)."""
     needed = ["model", "optimizer", "averaging", "baseline", "means", "history", "identity", "rng", "cuda_rng"]
-    needed += [field.name for field in fields(Counters)]
+    needed += [each.name for each in fields(Counters)]
     wrong = [key for key in needed if key not in state]
     wrong += [reason for reason in [fault(state, FACTS)] if reason and not wrong]
     wrong += [] if wrong else strange(state["identity"], model)

@@ -2,6 +2,7 @@
 
 from typing import Any, NamedTuple
 
+from nmt.data.shapes import Shape
 from nmt.data.token_batches import TokenBatches
 from nmt.system.memory import give_memory_back
 from nmt.system.signals import handling, stop_signals
@@ -29,6 +30,20 @@ class Order(NamedTuple):
     share: float
 
 
+def use_shapes(batches: TokenBatches, learner: Learner, state: dict[str, Any] | None) -> None:
+    """Fill batches of few shapes if the updates of this device are to have them.
+
+    The current epoch of a `state` goes on with the batches that it began with, wherever that was.
+    """
+    known = [] if state is None else [Shape(*sizes) for sizes in state["shapes"]]
+    if state is not None:
+        batches.keep_shapes(state["epoch"], known)
+    if learner.fixed is None:
+        return
+    batches.fix_shapes()
+    learner.fixed.shapes = batches.shapes(state["epoch"] + 1 if state is not None else 0)
+
+
 def follow(learner: Learner, batches: TokenBatches, seed: int, state: dict[str, Any] | None) -> None:
     """Make the leader's updates until it stops; signals are left to the leader, whom they reach as well.
 
@@ -42,7 +57,9 @@ def follow(learner: Learner, batches: TokenBatches, seed: int, state: dict[str, 
         LostProcessError: another process has ended.
     """
     processes = learner.processes
+    use_shapes(batches, learner, None)
     if state is not None:
+        use_shapes(batches, learner, state)
         learner.restore({**state, "averaging": learner.averaging.state_dict()})
     processes.equalise(learner.model)
     learner.model.train()
@@ -53,5 +70,7 @@ def follow(learner: Learner, batches: TokenBatches, seed: int, state: dict[str, 
             plan = batches.plan(order.epoch)[order.batch : order.batch + order.batches]
             own = [batches.collate(indices, order.epoch) for indices in plan[processes.rank :: processes.count]]
             learner.update(own, order.step, order.share)
-            if order.step % TIDY_EVERY == 0 and not learner.compute.on_gpu:
-                give_memory_back()
+            if order.step % TIDY_EVERY == 0:
+                learner.read()  # the leader shows the numbers
+                if not learner.compute.on_gpu:
+                    give_memory_back()

@@ -15,27 +15,46 @@ class Graphs:
         self.captures, self.say = on_gpu, say
         self.count = 0
         self._pool: Any = None  # the memory of all graphs, as torch names it
+        self._stream: torch.cuda.Stream | None = None
 
-    def capture(self, work: Callable[[], None], wrong: Callable[[], str | None]) -> torch.cuda.CUDAGraph | None:
-        """Capture what `work` launches, and replay it once.
+    def warmed(self, work: Callable[[], None]) -> None:
+        """Do `work` where the next graph is captured: libraries prepare themselves for a stream at its first call."""
+        if not self.captures:
+            work()
+            return
+        stream = self._capturing_stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            work()
+        torch.cuda.current_stream().wait_stream(stream)
+
+    def capture(
+        self, work: Callable[[], None], wrong: Callable[[], str | None] = lambda: None
+    ) -> torch.cuda.CUDAGraph | None:
+        """Capture what `work` launches, and replay it once. The host does not wait for the device.
 
         Args:
             work: launches kernels; everything that it reads and writes must stay where it is.
-            wrong: what the replay has computed wrongly, None if nothing.
+            wrong: what the replay has computed wrongly, None if nothing. One check is enough for graphs of a kind.
 
         Returns:
             The graph; None if CUDA refused it or it is wrong, after which nobody knows what it has written.
         """
         graph = torch.cuda.CUDAGraph()
         try:
-            with torch.cuda.graph(graph, pool=self._pool):
-                work()
+            # Not by torch.cuda.graph, which waits for the device and returns its free memory, for every graph.
+            with torch.cuda.stream(self._capturing_stream()):
+                graph.capture_begin(*([] if self._pool is None else [self._pool]))
+                try:
+                    work()
+                finally:
+                    graph.capture_end()
             graph.replay()
             reason = wrong()
         except torch.OutOfMemoryError:
             reason = "the memory of the GPU is full"
         except RuntimeError as error:
-            reason = str(error).partition("\n")[0]
+            reason = str(error.__context__ or error).partition("\n")[0]
         if reason is not None:
             self.captures = False
             self.say(f"Updates go on without further CUDA graphs: {reason}.")
@@ -43,6 +62,11 @@ class Graphs:
         self._pool = graph.pool()
         self.count += 1
         return graph
+
+    def _capturing_stream(self) -> torch.cuda.Stream:
+        if self._stream is None:
+            self._stream = torch.cuda.Stream()
+        return self._stream
 
 
 def send(numbers: Tensor, buffer: Tensor) -> None:

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from nmt.attention import Read
 from nmt.data.batch import Batch
 from nmt.model import Seq2Seq
 from nmt.system.compute import Compute
@@ -47,13 +46,17 @@ class Update(NamedTuple):
 
 
 class _Unread(NamedTuple):
-    """An update whose numbers are still on the device: of each batch the loss and more, last the gradient's norm."""
+    """An update whose numbers are still on the device: of each batch the loss and more, last the gradient's norm.
+
+    With `has_sums`, the sums over all batches of all processes stand before the norm.
+    """
 
     numbers: Tensor
     batches: Sequence[Batch]
     tokens: int
     rate: float
     splits: int
+    has_sums: bool = False
 
 
 class Learner:
@@ -78,19 +81,20 @@ class Learner:
         average = settings.average if processes.leads else "none"
         self.averaging = Averaging(model, average, settings.ema_decay, settings.average_checkpoints)
         self.step = GradientStep(model, optimizer, self.averaging, settings.clip_norm)
-        self.baseline = 0.0  # moving average of log p(y_t), for mechanisms that sample (Xu et al. 2015, section 4.1)
         #: messages for the user, until `take_notes` is called
         self.notes: list[str] = []
-        self.defers = compute.on_gpu and _can_defer(model, optimizer, processes)
         self._unread: list[_Unread] = []
         self.fixed: FixedUpdates | None = None
         if wanted(settings, compute):
-            reason = reason_against(model, settings, processes)
+            reason = reason_against(model, settings)
             if reason is None:
                 graphs = Graphs(compute.on_gpu, self.notes.append)
-                self.fixed = FixedUpdates(model, settings, compute, self.step, graphs)
+                self.fixed = FixedUpdates(model, settings, compute, self.step, graphs, processes)
             else:
                 self.notes.append(f"Updates run without CUDA graphs: {reason}.")
+        # Sums over processes that are not in fixed places are read by the host.
+        alone = processes.count == 1 or self.fixed is not None
+        self.defers = compute.on_gpu and alone and bool(optimizer.defaults.get("fused"))
         for group in optimizer.param_groups:
             group.setdefault("initial_lr", group["lr"])
 
@@ -111,18 +115,20 @@ class Learner:
         for group in self.optimizer.param_groups:
             group["lr"] = group["initial_lr"] * factor
         rate = float(self.optimizer.param_groups[0]["lr"])
-        if self.defers:
-            self.step.prepare()
+        self.step.prepare(tokens)
         given = len(batches)
         sums: list[float] | None = None
         measured = self._fixed_update(batches, tokens)
+        has_sums = measured is not None
         if measured is None:
             batches, losses = self._gradients(batches, tokens)
             if self.processes.count > 1:
                 own_sums = _sums([(total.item(), plain.item()) for total, plain in losses])
                 sums = self.processes.sum_gradients(list(self.model.parameters()), own_sums)
-            measured = self.step([number for pair in losses for number in pair], self.defers)
-        unread = _Unread(measured, batches, tokens, rate, len(batches) - given)
+            follows = self.defers and self.step.samples
+            likelihood = torch.stack([plain for _, plain in losses]).sum() if follows else self.step.baseline
+            measured = self.step([number for pair in losses for number in pair], likelihood, self.defers)
+        unread = _Unread(measured, batches, tokens, rate, len(batches) - given, has_sums)
         update: Update | None = None
         if self.defers:
             # The tensor may be one that every update writes to.
@@ -132,7 +138,8 @@ class Learner:
             update = _read(unread, measured.tolist(), sums)  # all at once: each reading makes the host wait for a GPU
             if not update.skipped:
                 self.optimizer.step()
-                self.baseline += 0.1 * (-update.negative_log_likelihood / tokens - self.baseline)
+                likelihood = self.step.baseline.new_tensor(update.negative_log_likelihood)
+                self.step.follow(likelihood, torch.zeros_like(likelihood))
             self.averaging.after_update(not update.skipped)
             if self.fixed is not None:
                 self.fixed.clear()
@@ -157,15 +164,21 @@ class Learner:
             return None
         try:
             for batch in batches:
-                self.fixed.add(batch, tokens)
+                self.fixed.add(batch)
         except torch.OutOfMemoryError:
-            self.fixed = None
-            self.notes.append("Updates go on without CUDA graphs: the memory of the GPU is full.")
+            if self.fixed.graphs.captures:
+                self.notes.append("Updates go on without CUDA graphs: the memory of the GPU is full.")
+            self.fixed.forget_graphs()
         else:
             return self.fixed.finish(self.defers, len(batches))
         self.model.zero_grad(set_to_none=True)
         torch.cuda.empty_cache()
-        return None
+        if self.processes.count == 1:
+            self.fixed = None
+            return None
+        _, losses = self._gradients(batches, tokens)
+        self.fixed.take(losses)
+        return self.fixed.finish(self.defers, len(batches))
 
     def _gradients(self, batches: Sequence[Batch], tokens: int) -> tuple[Sequence[Batch], list[tuple[Tensor, Tensor]]]:
         """Compute the gradients of all batches, in halves if the memory of the GPU is full.
@@ -194,7 +207,7 @@ class Learner:
                 batch,
                 settings.label_smoothing,
                 settings.scheduled_sampling,
-                self.baseline,
+                self.step.baseline,
                 settings.guided_alignment,
                 settings.r_drop,
                 settings.guided_head,
@@ -221,7 +234,7 @@ class Learner:
             "model": {name: weight.detach() for name, weight in self.model.named_parameters()},
             "optimizer": self.optimizer.state_dict(),
             "averaging": self.averaging.state_dict(),
-            "baseline": self.baseline,
+            "baseline": self.step.baseline.item(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -233,19 +246,15 @@ class Learner:
         if self.fixed is not None:
             self.fixed.forget_step()
         self.averaging.load_state_dict(state["averaging"])
-        self.baseline = state["baseline"]
-
-
-def _can_defer(model: Seq2Seq, optimizer: torch.optim.Optimizer, processes: Processes) -> bool:
-    """Whether nothing on the host depends on the numbers of an update."""
-    # The baseline of draws follows the likelihood.
-    sampled = any(isinstance(module, Read) and module.draws for module in model.modules())
-    return processes.count == 1 and not sampled and bool(optimizer.defaults.get("fused"))
+        self.step.baseline.fill_(state["baseline"])
 
 
 def _read(update: _Unread, numbers: list[float], sums: Sequence[float] | None = None) -> Update:
     """An update from its numbers; `sums` are those of all processes, None if there is one."""
     *of_batches, norm = numbers
+    if update.has_sums:
+        *of_batches, total, plain = of_batches
+        sums = total, plain
     pairs = list(zip(of_batches[::2], of_batches[1::2], strict=True))
     total, plain = _sums(pairs) if sums is None else sums
     known = Update(total, plain, update.tokens, norm, update.rate)

@@ -24,7 +24,7 @@ from nmt.system.signals import handling, stop_signals
 from nmt.training.budget import Spent
 from nmt.training.checkpoint import Checkpoint, Counters
 from nmt.training.display import Display, Records
-from nmt.training.followers import TIDY_EVERY, Order
+from nmt.training.followers import TIDY_EVERY, Order, use_shapes
 from nmt.training.learner import Learner, Update
 from nmt.training.settings import TrainerSettings
 from nmt.training.validation import Validation
@@ -78,6 +78,7 @@ class TrainingLoop:
         self.counters, self.seed = Counters(), 0
         self.history: list[dict[str, float]] = []
         self.example: Translation | None = None
+        use_shapes(batches, learner, None)
         self.epoch_batches = max(1, len(batches.plan(0)))
         self.stop = StopRequest()
         self._has_split, self._skipped, self._saved_step = False, 0, 0
@@ -99,6 +100,7 @@ class TrainingLoop:
         torch.manual_seed(seed)
         if state is not None:
             self.counters = self.checkpoint.restore(state)
+            use_shapes(self.batches, self.learner, state)
             known = self.records.history()
             self.history = state["history"]  # validations after the last save will be repeated
             self.epoch_batches = max(1, len(self.batches.plan(self.counters.epoch)))
@@ -140,7 +142,7 @@ class TrainingLoop:
         try:
             yield
         except LostProcessError:
-            self.checkpoint.save(self.counters, self.display.means.state(), self.history)
+            self._write_state()
             raise
 
     def _train(self) -> str:
@@ -275,9 +277,13 @@ class TrainingLoop:
     def _save(self) -> None:
         self._read()
         self.counters.seconds = time.monotonic() - self.started
-        self.checkpoint.save(self.counters, self.display.means.state(), self.history)
+        self._write_state()
         self._saved_step = self.counters.step
         self.saved = time.monotonic()
+
+    def _write_state(self) -> None:
+        self.counters.shapes = [list(shape) for shape in self.batches.shapes(self.counters.epoch)]
+        self.checkpoint.save(self.counters, self.display.means.state(), self.history)
 
     def _estimate(self) -> None:
         """Print the expected time, from the time of a few batches, which does not count as training time."""

@@ -47,7 +47,7 @@ def batch_loss(
     batch: Batch,
     label_smoothing: float = 0.0,
     scheduled_sampling: float = 0.0,
-    baseline: float = 0.0,
+    baseline: float | Tensor = 0.0,
     guided: float = 0.0,
     r_drop: float = 0.0,
     guided_head: str | None = None,
@@ -87,7 +87,7 @@ def _terms(
     batch: Batch,
     decoded: Decoded,
     plain: Tensor,
-    baseline: float,
+    baseline: float | Tensor,
     guided: float,
     guided_head: str | None,
 ) -> Iterator[Tensor]:

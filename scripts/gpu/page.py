@@ -41,15 +41,17 @@ def _number(value: float | None) -> str:
 
 
 def _parity(variants: Json) -> list[str]:
-    if not variants or "failed" in variants:
+    variants = {name: own for name, own in variants.items() if isinstance(own, dict)}
+    if not variants:
         return []
-    lines = ["", "## The same numbers as on the CPU, in float32", "", "| variant | loss | gradients | beams |"]
-    lines.append("|---|---:|---:|---|")
+    lines = ["", "## The same numbers as on the CPU, in float32", "", "| variant | loss | gradients | of | beams |"]
+    lines.append("|---|---:|---:|---|---|")
     for name, own in variants.items():
         if "error" in own:
-            lines.append(f"| {name} | {own['error']} | | |")
+            lines.append(f"| {name} | {own['error']} | | | |")
         else:
-            lines.append(f"| {name} | {own['loss']:.0e} | {own['gradients']:.0e} | {own['beams']} of {own['of']} |")
+            beams = f"{own['beams']} of {own['of']}"
+            lines.append(f"| {name} | {own['loss']:.0e} | {own['gradients']:.0e} | {own['parameter']} | {beams} |")
     return lines
 
 

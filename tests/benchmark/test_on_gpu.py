@@ -13,6 +13,9 @@ from tests.small import ROOT
 
 pytestmark = pytest.mark.long
 
+#: How far a variant is from the CPU.
+PARITY = {"loss": 0.0, "gradients": 1e-6, "parameter": "v", "beams": 3, "of": 4}
+
 
 def test_every_step_runs_once_and_is_on_the_page(tmp_path: Path) -> None:
     words = [f"folder={tmp_path}", "device=cpu", "quick=true", "steps=ceilings,updates,training-80,multi30k"]
@@ -37,8 +40,14 @@ def test_a_step_that_fails_is_said_and_tried_again(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(on_gpu, "work", fail)
     assert on_gpu.main([f"folder={tmp_path}", "device=cpu", "steps=parity"]) == 1
     assert "parity failed: out of luck" in (tmp_path / "page.md").read_text("utf-8")
-    monkeypatch.setattr(on_gpu, "work", lambda *_: {"a": {"loss": 0.0, "gradients": 1e-6, "beams": 3, "of": 4}})
+    monkeypatch.setattr(on_gpu, "work", lambda *_: {"a": PARITY})
     assert on_gpu.main([f"folder={tmp_path}", "device=cpu", "steps=parity"]) == 0
     text = (tmp_path / "page.md").read_text("utf-8")
-    assert "| a | 0e+00 | 1e-06 | 3 of 4 |" in text
+    assert "| a | 0e+00 | 1e-06 | v | 3 of 4 |" in text
     assert "failed" not in text
+
+
+@pytest.mark.parametrize("wrong", [{"gradients": 1.1e-4}, {"gradients": float("nan")}, {"error": "no kernel"}], ids=str)
+def test_a_gradient_that_is_too_far_from_the_cpus_fails(wrong: dict[str, object]) -> None:
+    assert on_gpu.unequal({"a": PARITY}) == {}
+    assert on_gpu.unequal({"a": PARITY, "b": PARITY | wrong})["failed"].partition(": ")[2].startswith("b: ")

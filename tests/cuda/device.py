@@ -11,7 +11,6 @@ import contextlib
 import functools
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 from unittest import mock
 
@@ -96,17 +95,16 @@ class PlayedGraph:
         """The name of its memory."""
         return 0, 1
 
-    @contextlib.contextmanager
-    def capturing(self) -> Iterator[None]:
-        """Record operations."""
+    def capture_begin(self, pool: object = None) -> None:
+        """Record operations from here on."""
         self.gpu.recording = self
-        try:
-            yield
-        finally:
-            self.gpu.recording = None
-            for storage, before in self._before.values():
-                storage.copy_(before)
-            self._before.clear()
+
+    def capture_end(self) -> None:
+        """Record no more; change nothing."""
+        self.gpu.recording = None
+        for storage, before in self._before.values():
+            storage.copy_(before)
+        self._before.clear()
 
     def keep(self, func: Any, args: Any) -> None:
         """Keep the memory that an operation is about to change."""
@@ -319,7 +317,6 @@ def _answers(gpu: PlayedGpu) -> list[Any]:
         "current_stream": lambda: mock.Mock(),
         "stream": lambda stream: contextlib.nullcontext(),
         "CUDAGraph": lambda: PlayedGraph(gpu),
-        "graph": lambda graph, pool=None: graph.capturing(),
         "is_current_stream_capturing": lambda: gpu.recording is not None,
     }
     patches: list[Any] = [mock.patch.object(torch.cuda, name, answer) for name, answer in answers.items()]

@@ -13,6 +13,7 @@ from unittest import mock
 import torch
 
 from nmt.data.batch import Batch, make_batch
+from nmt.data.shapes import Shape
 from nmt.model import Seq2Seq
 from nmt.search import BeamSearch, Limits
 from nmt.system.compute import CPU, Compute
@@ -127,7 +128,9 @@ def other_batch(number: int) -> Batch:
         [[4 + (number * 5 + row * 3 + place) % 19 for place in range(length)] for row, length in enumerate(side)]
         for side in zip(*lengths, strict=True)
     ]
-    return make_batch(pairs[0] + SOURCES[: number % 3], pairs[1] + TARGETS[: number % 3])
+    batch = make_batch(pairs[0] + SOURCES[: number % 3], pairs[1] + TARGETS[: number % 3])
+    links = torch.eye(batch.target_out.shape[1], batch.source.shape[1]) * batch.target_mask.unsqueeze(2)
+    return batch._replace(links=links)
 
 
 def kept(learner: Learner) -> dict[str, list[torch.Tensor]]:
@@ -145,20 +148,21 @@ def gap(some: Iterable[torch.Tensor], others: Iterable[torch.Tensor]) -> float:
     return max((one - other).abs().max().item() for one, other in zip(some, others, strict=True))
 
 
-def trained(original: Seq2Seq, gpu: PlayedGpu, graphs: str, accumulate: int, plant: str) -> dict[str, Any]:
+def trained(original: Seq2Seq, gpu: PlayedGpu, graphs: str, changes: dict[str, Any], plant: str) -> dict[str, Any]:
     """Five updates, the last one of a single batch: what they leave, and what the last one costs.
 
     Args:
         original: a model on the CPU, which is copied.
         gpu: the one that trains.
         graphs: "never" or "auto".
-        accumulate: batches an update.
+        changes: settings of the trainer that are not the usual ones.
         plant: "wait" makes the host wait in each update, "overflow" makes the losses of the fourth one infinite,
             "restore" continues it from a saved state.
     """
     model = copy.deepcopy(original).to(GPU.device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01, fused=True, eps=1e-3)
-    settings = trainer(steps=9, average="ema", graphs=graphs, accumulate=accumulate)
+    settings = trainer(steps=9, average="ema", graphs=graphs, **changes)
+    accumulate = settings.accumulate
     learner = Learner(model.train(), optimizer, CosineDecay(0), settings, GPU)
     factor = torch.ones((), device=GPU.device)
     if plant == "wait":
@@ -188,19 +192,65 @@ def trained(original: Seq2Seq, gpu: PlayedGpu, graphs: str, accumulate: int, pla
     }
 
 
+def divided(case: list[str]) -> tuple[list[str], dict[str, Any]]:
+    """The words of a case that make its model, and its settings of the trainer, "trainer.KEY=VALUE"."""
+    settings = dict(word.removeprefix("trainer.").split("=") for word in case if word.startswith("trainer."))
+    model = [word for word in case if not word.startswith("trainer.")]
+    return model, {key: json.loads(value) for key, value in settings.items()}
+
+
 def captured(cases: list[list[str]], accumulate: int = 1, plant: str = "") -> dict[str, Any]:
     """Updates with CUDA graphs beside ordinary ones: `trained` of both, and how far their states are apart."""
     results: dict[str, Any] = {}
     for case in cases:
-        original = catalogue.model(*case).float()
+        words, changes = divided(case)
+        original = catalogue.model(*words).float()
         with PlayedGpu() as gpu:
-            never, auto = (trained(original, gpu, graphs, accumulate, plant) for graphs in ("never", "auto"))
+            changes |= {"accumulate": accumulate}
+            never, auto = (trained(original, gpu, graphs, changes, plant) for graphs in ("never", "auto"))
         states, others = never.pop("states"), auto.pop("states")
         results[" ".join(case)] = {
             "gaps": {name: gap(states[name], others[name]) for name in states},
             "learned": gap(states["weights"], original.parameters()),
             "never": never,
             "auto": auto,
+        }
+    return results
+
+
+def shaped(cases: list[list[str]]) -> dict[str, Any]:
+    """What each of 14 updates costs whose batches have three chosen shapes in turn, and now and then none of them."""
+    results: dict[str, Any] = {}
+    for case in cases:
+        words, changes = divided(case)
+        model = catalogue.model(*words, "model.dropout=0.1").float()
+        with PlayedGpu() as gpu:
+            model = model.to(GPU.device).train()
+            optimizer = torch.optim.AdamW(model.parameters(), fused=True)
+            learner = Learner(
+                model, optimizer, Constant(0), trainer(steps=99, average="ema", graphs="auto", **changes), GPU
+            )
+            assert learner.fixed is not None
+            learner.fixed.shapes = [Shape(4, 3, 3), Shape(4, 5, 4), Shape(5, 5, 6)]
+            sizes = [2, 4, 5, 2, 4, 5, 2, 4, 9, 5, 2, 4, 9, 5]  # tokens of the longest target
+            costs = []
+            for step, longest in enumerate(sizes):
+                rows = 3 + (longest == 5)
+                pairs = [[4 + (step + place) % 19 for place in range(longest - 1)] for _ in range(rows)]
+                made = make_batch([pair[:3] for pair in pairs], pairs)
+                links = torch.zeros(rows, longest, made.source.shape[1])
+                gpu.clear()
+                learner.update([made._replace(links=links)], step, 0.0)
+                costs.append((dict(gpu.waits), gpu.launches))
+            read = learner.read()
+        graphs = learner.fixed.graphs.count
+        finite = all(math.isfinite(update.loss) and not update.skipped for update in read)
+        results[" ".join(case)] = {
+            "costs": costs,
+            "graphs": graphs,
+            "notes": learner.take_notes(),
+            "finite": finite,
+            "count": len(read),
         }
     return results
 
@@ -252,5 +302,5 @@ def main(task: str, cases: str) -> None:
     """Print the results of a task as JSON."""
     tasks: dict[str, Callable[[Any], dict[str, Any]]] = {"parity": parity, "costs": costs, "pipeline": pipeline}
     tasks.update(captured=captured, accumulated=accumulated, overflowing=overflowing)
-    tasks.update(restored=restored, refused=refused)
+    tasks.update(restored=restored, refused=refused, shaped=shaped)
     print(json.dumps(tasks[task](json.loads(cases))))

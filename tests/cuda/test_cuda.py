@@ -139,6 +139,14 @@ CAPTURED = [
     ["decoder=none"],
     ["encoder=transformer", "decoder=transformer"],
     ["encoder=conv", "decoder=conv"],
+    ["decoder=luong", "trainer.r_drop=2"],
+    ["decoder=luong", "trainer.scheduled_sampling=1e-9"],
+    ["decoder=bahdanau", "attention/read=hard", "attention.read.expected=1"],  # nothing is drawn that is used
+]
+#: With word links, which are one copy more.
+GUIDED = [
+    ["decoder=bahdanau", "trainer.guided_alignment=0.5"],
+    ["encoder=transformer", "decoder=transformer", "trainer.guided_alignment=0.5", "trainer.r_drop=2"],
 ]
 
 
@@ -154,8 +162,8 @@ def test_a_captured_update_is_the_ordinary_one(guard: Path) -> None:
 
     They wait no more, and launch less. The learning rate falls from update to update.
     """
-    results = run(guard, "captured", CAPTURED)
-    assert len(results) == len(CAPTURED)
+    results = run(guard, "captured", CAPTURED + GUIDED)
+    assert len(results) == len(CAPTURED + GUIDED)
     for case, found in results.items():
         never, auto = found["never"], found["auto"]
         assert never["notes"] == auto["notes"] == [], case
@@ -163,7 +171,32 @@ def test_a_captured_update_is_the_ordinary_one(guard: Path) -> None:
         assert is_the_same(found), case
         (waits, launches), (captured_waits, captured_launches) = never["costs"], auto["costs"]
         assert captured_waits == waits == ALLOWED_IN_UPDATE, case
-        assert captured_launches == LAUNCHES_WITH_GRAPH < launches, case
+        assert captured_launches == LAUNCHES_WITH_GRAPH + ("guided" in case) < launches, case
+
+
+SHAPED = [
+    ["decoder=luong"],
+    ["encoder=transformer", "decoder=transformer", "trainer.r_drop=2"],
+    ["decoder=bahdanau", "attention/read=hard"],
+    ["decoder=conditional", "trainer.scheduled_sampling=0.5"],
+    ["encoder=conv", "decoder=conv"],
+]
+
+
+def test_each_shape_is_captured_once_and_waits_no_more(guard: Path) -> None:
+    """The first batch of a shape is an ordinary update, the second is captured; only the first graph is checked.
+
+    A batch that no shape holds is an ordinary update, and captures nothing.
+    """
+    for case, found in run(guard, "shaped", SHAPED).items():
+        assert found["notes"] == [], case
+        assert (found["graphs"], found["finite"], found["count"]) == (4, True, 14), case
+        waiting = [step for step, (waits, _) in enumerate(found["costs"]) if waits]
+        assert waiting == [1, 3], case  # the graphs of the step and of the first gradient are compared
+        replayed = [launches for _, launches in found["costs"][6:]]
+        unshaped = [replayed.pop(6), replayed.pop(2)]
+        assert set(replayed) == {LAUNCHES_WITH_GRAPH}, case
+        assert min(unshaped) > 100, case
 
 
 def test_a_launch_that_is_added_to_a_captured_update_is_noticed(guard: Path) -> None:

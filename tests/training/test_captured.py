@@ -10,8 +10,7 @@ import torch
 from nmt.data.batch import Batch, make_batch
 from nmt.model import Seq2Seq
 from nmt.system.compute import CPU
-from nmt.system.processes import ALONE
-from nmt.training.captured import Shape, reason_against
+from nmt.training.captured import reason_against
 from nmt.training.learner import Learner, Update
 from nmt.training.schedules import Constant, CosineDecay
 from tests.catalogue import model
@@ -103,16 +102,6 @@ def test_a_fixed_update_that_the_device_finishes_is_the_ordinary_one(accumulate:
     torch.testing.assert_close(*states, rtol=1e-3, atol=1e-4)
 
 
-def test_shapes_hold_their_batches_and_are_few() -> None:
-    shapes = [Shape.of(batch) for batch in batches()]
-    for shape, batch in zip(shapes, batches(), strict=True):
-        assert (shape.rows % 8, shape.source % 4, shape.target % 4) == (0, 0, 0)
-        assert shape.rows - 8 < len(batch.source) <= shape.rows
-        assert shape.source - 4 < batch.source.shape[1] <= shape.source
-        assert shape.target - 4 < batch.target_in.shape[1] <= shape.target
-    assert len(set(shapes)) < len(shapes)
-
-
 def test_an_update_that_is_no_number_is_skipped() -> None:
     """The next one does not see its gradients."""
     made = model()
@@ -127,13 +116,13 @@ def test_an_update_that_is_no_number_is_skipped() -> None:
     assert second.gradient_norm == pytest.approx(expected.gradient_norm, rel=1e-5)
 
 
+ENUMERATES = "attention.read.objective=enumerate computes logits twice"
+
+
 @pytest.mark.parametrize(
     ("overrides", "settings", "reason"),
     [
-        ([], {"r_drop": 1.0}, "trainer.r_drop is used"),
-        ([], {"scheduled_sampling": 0.1}, "trainer.scheduled_sampling is used"),
-        ([], {"guided_alignment": 0.1}, "trainer.guided_alignment is used"),
-        (["attention/read=hard"], {}, "attention is hard"),
+        (["attention/read=hard", "attention.read.objective=enumerate"], {}, ENUMERATES),
         (["encoder=lstm"], {}, "LSTM layers need packed sequences"),
         (["model.fast=false"], {}, "model.fast=false needs packed sequences"),
     ],
@@ -144,7 +133,7 @@ def test_what_has_no_fixed_shape_is_named_and_trains(
 ) -> None:
     made = model(*overrides)
     chosen = trainer(steps=9, graphs="always", **settings)
-    assert reason_against(made, chosen, ALONE) == reason
+    assert reason_against(made, chosen) == reason
     learner = Learner(made.train(), torch.optim.SGD(made.parameters(), lr=0.1), Constant(0), chosen, CPU)
     assert learner.take_notes() == [f"Updates run without CUDA graphs: {reason}."]
     assert learner.take_notes() == []

@@ -48,15 +48,17 @@ def same(one: object, other: object) -> bool:
     return one == other
 
 
-@pytest.mark.parametrize("average", ["ema", "checkpoints"])
-def test_a_training_in_two_sessions_is_one_training(average: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("average", "graphs"), [("ema", "never"), ("checkpoints", "never"), ("ema", "always")])
+def test_a_training_in_two_sessions_is_one_training(average: str, graphs: str, tmp_path: Path) -> None:
     """Weights, averages, the optimiser, random numbers, counters and history are equal, bit by bit."""
     whole, parts = tmp_path / "whole", tmp_path / "parts"
-    cadence = {"average": average, "validate_every": 3, "select": "bleu"}
+    cadence = {"average": average, "graphs": graphs, "validate_every": 3, "select": "bleu"}
     session(whole, trainer(steps=13, **cadence))
     session(parts, trainer(steps=6, **cadence))
-    assert load_state(parts / "trainer.pt")["batch"] > 0, "the first session ends in the middle of an epoch"
-    session(parts, trainer(steps=13, **cadence), load_state(parts / "trainer.pt"))
+    first = load_state(parts / "trainer.pt")
+    assert first["batch"] > 0, "the first session ends in the middle of an epoch"
+    assert bool(first["shapes"]) == (graphs == "always")
+    session(parts, trainer(steps=13, **cadence), first)
     states = [load_state(folder / "trainer.pt") for folder in (whole, parts)]
     for state in states:
         state.pop("seconds")

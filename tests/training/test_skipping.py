@@ -180,12 +180,31 @@ def test_updates_that_leave_their_numbers_on_the_device_are_the_ordinary_ones(
 
 
 def test_what_the_host_decides_is_read_at_once() -> None:
-    """A baseline of hard attention, and an optimizer that cannot skip by itself."""
+    """An optimizer that cannot skip by itself."""
     gpu = Compute(torch.device("cuda", 0))
-    for words, fused, defers in (((), True, True), ((), False, False), (("attention/read=hard",), True, False)):
+    for words, fused, defers in (((), True, True), ((), False, False), (("attention/read=hard",), True, True)):
         made = model(*words)
         optimizer = torch.optim.AdamW(made.parameters(), fused=fused)
         assert Learner(made, optimizer, Constant(0), trainer(steps=1, graphs="never"), gpu).defers is defers
+
+
+def test_the_device_moves_the_baseline_of_draws_as_the_host_does() -> None:
+    """Not in the update without a finite loss."""
+    baselines = []
+    for defers in (False, True):
+        made = model("attention/read=hard")
+        factor = made.output.bias.new_ones(())
+        made.output.register_forward_hook(lambda _, __, output, factor=factor: output * factor)
+        optimizer = torch.optim.AdamW(made.parameters(), fused=True)
+        learner = Learner(made.train(), optimizer, Constant(0), trainer(steps=9, graphs="never"), CPU)
+        learner.defers = defers
+        torch.manual_seed(2)
+        for step in range(4):
+            factor.fill_(torch.inf if step == 2 else 1)
+            learner.update([make_batch([[5, 6], [7]], [[8, 9], [10]])], step, 0.0)
+        baselines.append(learner.state()["baseline"])
+    assert baselines[0] == pytest.approx(baselines[1], rel=1e-6)
+    assert baselines[0] < -0.5
 
 
 @pytest.mark.parametrize(("part", "value"), [("weights", torch.nan), ("average", torch.inf), ("optimizer", torch.nan)])

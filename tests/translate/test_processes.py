@@ -83,7 +83,9 @@ def close(first: Path, second: Path) -> bool:
 
 @pytest.mark.parametrize("count", [2, pytest.param(4, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
-    "more", [(), pytest.param(("decoder=none", "schedule=inverse_sqrt"), marks=pytest.mark.slow)], ids=" ".join
+    "more",
+    [(), ("trainer.graphs=always",), pytest.param(("decoder=none", "schedule=inverse_sqrt"), marks=pytest.mark.slow)],
+    ids=" ".join,
 )
 def test_processes_are_one_with_as_many_batches(count: int, more: tuple[str, ...], text: Path, here: Path) -> None:
     """The epoch's last update has fewer batches than there are processes."""
