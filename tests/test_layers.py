@@ -201,8 +201,8 @@ MOST_LINES = 400
 BUDGETS = {
     "": 1004, "align": 398, "alignment": 1020, "attention": 1431, "build": 1642, "check": 124, "compare": 4155,
     "config": 1421, "contrast": 192, "data": 4227, "drawing": 847, "evaluate": 535, "evaluation": 1111,
-    "export": 1108, "inspection": 1197, "kernels": 1450, "model": 3108, "runs": 545, "search": 1092, "serve": 2326,
-    "system": 1885, "text": 1674, "train": 2319, "training": 2067, "translate": 933, "translation": 1926,
+    "export": 1108, "inspection": 1197, "kernels": 1473, "model": 3108, "runs": 545, "search": 1092, "serve": 2326,
+    "system": 1885, "text": 1674, "train": 2319, "training": 2106, "translate": 933, "translation": 1926,
     "viewer": 452,
 }  # fmt: skip
 

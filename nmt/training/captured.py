@@ -59,6 +59,7 @@ def reason_against(model: Seq2Seq, settings: TrainerSettings, processes: Process
         "several processes share an update": processes.count > 1,
         "trainer.scheduled_sampling is used": settings.scheduled_sampling > 0,
         "trainer.r_drop is used": settings.r_drop > 0,
+        "trainer.simcut is used": settings.simcut > 0,
         "trainer.guided_alignment is used": settings.guided_alignment > 0,
         "the model sees previous sentences": model.context_sentences > 0,
         "attention is hard": any(isinstance(module, Read) and module.has_terms for module in model.modules()),

@@ -197,6 +197,7 @@ class Learner:
                 self.baseline,
                 settings.guided_alignment,
                 settings.r_drop,
+                settings.simcut,
                 settings.guided_head,
             )
         (loss.total / tokens).backward()

@@ -131,6 +131,7 @@ def test_an_update_that_is_no_number_is_skipped() -> None:
     ("overrides", "settings", "reason"),
     [
         ([], {"r_drop": 1.0}, "trainer.r_drop is used"),
+        ([], {"simcut": 1.0}, "trainer.simcut is used"),
         ([], {"scheduled_sampling": 0.1}, "trainer.scheduled_sampling is used"),
         ([], {"guided_alignment": 0.1}, "trainer.guided_alignment is used"),
         (["attention/read=hard"], {}, "attention is hard"),
