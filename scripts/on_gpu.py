@@ -140,7 +140,7 @@ def multi30k(folder: Path, device: str, quick: bool, given: dict[str, str]) -> d
         words += ["model.embedding_size=16", "encoder.size=16", "decoder.size=16", "attention.size=16"]
         words += ["tokenizer.vocabulary_size=400", "trainer.steps=4"]
     else:
-        words += ["experiment=multi30k", f"data.root={given['multi30k']}", "data.source=de", "data.target=en"]
+        words += ["experiment=multi30k_luong", f"data.root={given['multi30k']}", "data.source=de", "data.target=en"]
         words += [f"trainer.minutes={given.get('minutes', '3')}"]
     status = verb("train", *words) or verb("evaluate", f"run={folder / name}", "pictures=0", f"device={device}")
     if status:

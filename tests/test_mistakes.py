@@ -29,6 +29,7 @@ from tests.small import Capture, call, copied, refusal, words, write_lines, writ
         (["score=dot"], ["longer name: attention/score=dot"]),
         (["trainer.steps=null"], ["There is no budget", "trainer.steps, trainer.epochs or trainer.minutes"]),
         (["trainer.label_smoothing=1"], ["trainer.label_smoothing"]),
+        (["trainer.r_drop=5", "trainer.simcut=3"], ["trainer.r_drop=5 and trainer.simcut=3", "Set one of them to 0"]),
         (["trainer.max_source_length=1"], ["set is empty", "source too long", "trainer.max_source_length"]),
         (["device=cuda"], ["device=cuda: torch finds", "no CUDA GPU", "device=cpu"]),
         (["device=gpu"], ["device=gpu: must be auto", "cuda:N"]),

@@ -1,6 +1,6 @@
-"""The loss of R-Drop with its gradient in closed form (Liang et al. 2021, eq. 1 to 4).
+"""The losses of two passes with their gradients in closed form: R-Drop (Liang et al. 2021, eq. 1 to 4) and SimCut.
 
-Both cross-entropies and both divergences share one softmax, and the gradient overwrites it. Measured:
+Cross-entropies and divergences share one softmax, and the gradient overwrites it. Measured:
 docs/benchmarks.md, "The losses".
 """
 
@@ -13,48 +13,63 @@ from nmt.kernels import gpu, is_fast
 from nmt.kernels.cross_entropy import in_float32, normalizers, smoothed_cross_entropy
 
 
-def divergences(first: Tensor, second: Tensor, real: Tensor | None = None) -> Tensor:
-    """KL(p || q) + KL(q || p), summed over the rows of logits [N, V] of p and q: sum (p - q) (log p - log q)."""
+def divergences(first: Tensor, second: Tensor, real: Tensor | None = None, both: bool = True) -> Tensor:
+    """KL(p || q) + KL(q || p), summed over the rows of logits [N, V] of p and q: sum (p - q) (log p - log q).
+
+    Without `both`, KL(p || q) alone.
+    """
     p, q = torch.log_softmax(in_float32(first), 1), torch.log_softmax(in_float32(second), 1)
-    rows = ((p.exp() - q.exp()) * (p - q)).sum(1)
+    rows = ((p.exp() - q.exp() if both else p.exp()) * (p - q)).sum(1)
     return (rows if real is None else rows.masked_fill(~real, 0)).sum()
 
 
 def plain_r_drop_loss(
-    logits: Tensor, targets: Tensor, smoothing: float, strength: float, real: Tensor | None = None
+    logits: Tensor, targets: Tensor, smoothing: float, strength: float, real: Tensor | None = None, cut: bool = False
 ) -> tuple[Tensor, Tensor]:
     """Autograd through the divergences and the cross-entropy; arguments and results are those of `r_drop_loss`."""
-    loss, plain = smoothed_cross_entropy(logits, targets, smoothing, real)
     first, second = logits.chunk(2)
-    return loss + strength / 2 * divergences(first, second, None if real is None else real.chunk(2)[0]), plain
+    own = None if real is None else real.chunk(2)[0]
+    if cut:
+        loss, plain = smoothed_cross_entropy(first, targets.chunk(2)[0], smoothing, own)
+        with torch.no_grad():
+            of_second = smoothed_cross_entropy(second, targets.chunk(2)[1], 0.0, own)[1]
+        return loss + strength * divergences(first, second, own, both=False), torch.cat([plain, of_second])
+    loss, plain = smoothed_cross_entropy(logits, targets, smoothing, real)
+    return loss + strength / 2 * divergences(first, second, own), plain
 
 
 def fast_r_drop_loss(
-    logits: Tensor, targets: Tensor, smoothing: float, strength: float, real: Tensor | None = None
+    logits: Tensor, targets: Tensor, smoothing: float, strength: float, real: Tensor | None = None, cut: bool = False
 ) -> tuple[Tensor, Tensor]:
     """One softmax for everything; the gradient of the loss can be taken once."""
     if gpu.usable(logits):
-        return plain_r_drop_loss(logits, targets, smoothing, strength, real)
-    loss, plain = _RDrop.apply(in_float32(logits), targets, smoothing, strength, real)  # type: ignore[no-untyped-call]
+        return plain_r_drop_loss(logits, targets, smoothing, strength, real, cut)
+    loss, plain = _RDrop.apply(  # type: ignore[no-untyped-call]
+        in_float32(logits), targets, smoothing, strength, real, cut
+    )
     return loss, plain
 
 
 def r_drop_loss(
-    logits: Tensor, targets: Tensor, smoothing: float, strength: float, real: Tensor | None = None
+    logits: Tensor, targets: Tensor, smoothing: float, strength: float, real: Tensor | None = None, cut: bool = False
 ) -> tuple[Tensor, Tensor]:
     """L_NLL + `strength` L_KL of two passes: both label-smoothed cross-entropies, and the mean of both divergences.
+
+    With `cut`, it is SimCut's (Gao et al. 2022, section 3.2): the cross-entropy of the first pass p alone, and
+    `strength` KL(p || q), with gradients to both passes.
 
     Args:
         logits: [2N, V], those of one pass and then those of the other, each with dropout of its own. May be bfloat16.
         targets: [2N], the same twice.
         smoothing: as in `smoothed_cross_entropy`.
-        strength: alpha of Liang et al.
+        strength: alpha of Liang et al. and of Gao et al.
         real: [2N], false for rows that count as 0; None if all count.
+        cut: whether the second pass is SimCut's, of a sentence pair without some of its tokens.
 
     Returns:
         the loss, summed, and each row's negative log-likelihood [2N] without smoothing and without a gradient.
     """
-    return (fast_r_drop_loss if is_fast() else plain_r_drop_loss)(logits, targets, smoothing, strength, real)
+    return (fast_r_drop_loss if is_fast() else plain_r_drop_loss)(logits, targets, smoothing, strength, real, cut)
 
 
 class _RDrop(torch.autograd.Function):
@@ -62,7 +77,7 @@ class _RDrop(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, logits: Tensor, targets: Tensor, smoothing: float, strength: float, real: Tensor | None
+        ctx: Any, logits: Tensor, targets: Tensor, smoothing: float, strength: float, real: Tensor | None, cut: bool
     ) -> tuple[Tensor, Tensor]:
         probabilities = torch.softmax(logits, 1)
         of_rows = normalizers(logits, probabilities, targets)
@@ -75,34 +90,42 @@ class _RDrop(torch.autograd.Function):
         log_ratio = torch.sub(first, second).sub_((of_first - of_second).unsqueeze(1))
         # A product of each row with a row stores no [N, V] of products.
         expected = [torch.bmm(own.unsqueeze(1), log_ratio.unsqueeze(2)).flatten() for own in probabilities.chunk(2)]
-        # E_p d - E_q d is one number a pair of rows; half of it counts for each.
-        apart = (expected[0] - expected[1]).repeat(2) / 2
-        losses = losses + strength / 2 * apart
+        if cut:
+            losses = torch.cat([losses.chunk(2)[0] + strength * expected[0], torch.zeros_like(of_second)])
+        else:
+            # E_p d - E_q d is one number a pair of rows; half of it counts for each.
+            apart = (expected[0] - expected[1]).repeat(2) / 2
+            losses = losses + strength / 2 * apart
         if real is not None:
             losses, plain = losses.masked_fill(~real, 0), plain.masked_fill(~real, 0)
         ctx.save_for_backward(targets, real)
-        ctx.kept, ctx.smoothing, ctx.strength = (probabilities, log_ratio, *expected), smoothing, strength
+        ctx.kept, ctx.smoothing = (probabilities, log_ratio, *expected), smoothing
+        ctx.strength, ctx.cut = strength, cut
         ctx.mark_non_differentiable(plain)
         return losses.sum(), plain
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None, None]:
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None, None, None]:
         if ctx.kept is None:
             raise RuntimeError("the gradient of this loss can be taken only once: it overwrites probabilities")
         targets, real = ctx.saved_tensors
         (probabilities, log_ratio, by_first, by_second), ctx.kept = ctx.kept, None
         outer = gradients[0]
-        share = outer * (ctx.strength / 2)
+        share = outer * (ctx.strength if ctx.cut else ctx.strength / 2)
         result = torch.empty_like(probabilities)
         (p, q), (first, second) = probabilities.chunk(2), result.chunk(2)
-        # p (1 + share (d - E_p d + 1)) - share q, and the same with p and q exchanged and d negated.
-        torch.mul(log_ratio, share, out=first).add_((outer + share * (1 - by_first)).unsqueeze(1)).mul_(p)
-        torch.mul(log_ratio, -share, out=second).add_((outer + share * (1 + by_second)).unsqueeze(1)).mul_(q)
-        first.addcmul_(q, share, value=-1)
-        second.addcmul_(p, share, value=-1)
+        if ctx.cut:  # p (1 + share (d - E_p d)) and share (q - p)
+            torch.mul(log_ratio, share, out=first).add_((outer - share * by_first).unsqueeze(1)).mul_(p)
+            torch.sub(q, p, out=second).mul_(share)
+        else:  # p (1 + share (d - E_p d + 1)) - share q, and the same with p and q exchanged and d negated
+            torch.mul(log_ratio, share, out=first).add_((outer + share * (1 - by_first)).unsqueeze(1)).mul_(p)
+            torch.mul(log_ratio, -share, out=second).add_((outer + share * (1 + by_second)).unsqueeze(1)).mul_(q)
+            first.addcmul_(q, share, value=-1)
+            second.addcmul_(p, share, value=-1)
+        labelled, targets = (first, targets.chunk(2)[0]) if ctx.cut else (result, targets)
         if ctx.smoothing:
-            result.sub_(outer * (ctx.smoothing / result.shape[1]))
-        result.scatter_add_(1, targets.unsqueeze(1), (outer * (ctx.smoothing - 1)).expand(len(result), 1))
+            labelled.sub_(outer * (ctx.smoothing / result.shape[1]))
+        labelled.scatter_add_(1, targets.unsqueeze(1), (outer * (ctx.smoothing - 1)).expand(len(labelled), 1))
         if real is not None:
             result.masked_fill_(~real.unsqueeze(1), 0)
-        return result, None, None, None, None
+        return result, None, None, None, None, None

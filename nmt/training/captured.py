@@ -43,6 +43,7 @@ def reason_against(model: Seq2Seq, settings: TrainerSettings) -> str | None:
     """Why updates of this training cannot have fixed shapes, None if they can."""
     lstm = any(isinstance(module, nn.LSTM) for module in model.modules())
     reasons = {
+        "trainer.simcut is used": settings.simcut > 0,
         "the model sees previous sentences": model.context_sentences > 0,
         "attention.read.objective=enumerate computes logits twice": any(
             isinstance(module, Read) and module.enumerates for module in model.modules()

@@ -210,6 +210,7 @@ class Learner:
                 self.step.baseline,
                 settings.guided_alignment,
                 settings.r_drop,
+                settings.simcut,
                 settings.guided_head,
             )
         (loss.total / tokens).backward()

@@ -1,10 +1,11 @@
 """The loss: label-smoothed cross-entropy over real target tokens, and the terms of the attention mechanism."""
 
+import contextlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from nmt.attention import LOG_PROB, Read
 from nmt.data.batch import Batch
@@ -13,6 +14,9 @@ from nmt.kernels.r_drop import r_drop_loss
 from nmt.model import Seq2Seq, real_steps
 from nmt.model.contract import Decoded
 from nmt.training.guidance import guided_alignment, guided_heads
+
+#: The share of tokens that SimCut cuts (Gao et al. 2022, section 4.1).
+CUT = 0.05
 
 
 class Loss(NamedTuple):
@@ -50,6 +54,7 @@ def batch_loss(
     baseline: float | Tensor = 0.0,
     guided: float = 0.0,
     r_drop: float = 0.0,
+    simcut: float = 0.0,
     guided_head: str | None = None,
 ) -> Loss:
     """The loss of a batch, with teacher forcing unless `scheduled_sampling` > 0; it is zero at padding.
@@ -60,26 +65,52 @@ def batch_loss(
 
     With `r_drop` each pair passes twice, each time with dropout of its own, and the loss is half of L_NLL + r_drop L_KL
     (Liang et al. 2021, eq. 1 to 4): the mean of both losses, and r_drop / 4 times the sum of both divergences.
+
+    With `simcut` the second pass sees the pairs without some of their tokens, and the loss is L_CE of the first pass
+    p plus simcut KL(p || q) (Gao et al. 2022, section 3.2). Terms of the attention are the mean of both passes.
     """
-    if r_drop:
+    twice = bool(r_drop or simcut)
+    if twice:
         batch = batch.twice()
-    decoded = model(
-        *(batch.source, batch.source_mask, batch.source_lengths, batch.target_in, scheduled_sampling),
-        weights=bool(guided and batch.links.numel()),
-        context=batch.context,
-    )
+    with cut_tokens(model) if simcut else contextlib.nullcontext():
+        decoded = model(
+            *(batch.source, batch.source_mask, batch.source_lengths, batch.target_in, scheduled_sampling),
+            weights=bool(guided and batch.links.numel()),
+            context=batch.context,
+        )
     targets = real_steps(batch.target_out, batch.real_targets)
     real = batch.target_mask.flatten() if batch.has_every_place else None
     with model.kernels():
         logits = model.target_logits(decoded, batch.real_targets, as_computed=True)
-        if r_drop:
+        if simcut:
+            total, plain = r_drop_loss(logits, targets, label_smoothing, simcut, real, cut=True)
+            total = 2 * total  # it is no mean of two passes
+        elif r_drop:
             total, plain = r_drop_loss(logits, targets, label_smoothing, r_drop, real)
         else:
             total, plain = smoothed_cross_entropy(logits, targets, label_smoothing, real)
     for term in _terms(model, batch, decoded, plain, baseline, guided, guided_head):
         total = total + term
-    loss = Loss(total, plain.sum(), targets.shape[0])
-    return Loss(loss.total / 2, loss.negative_log_likelihood / 2, loss.tokens // 2) if r_drop else loss
+    likelihood = 2 * plain.chunk(2)[0].sum() if simcut else plain.sum()  # not of cut pairs
+    loss = Loss(total, likelihood, targets.shape[0])
+    return Loss(loss.total / 2, loss.negative_log_likelihood / 2, loss.tokens // 2) if twice else loss
+
+
+@contextlib.contextmanager
+def cut_tokens(model: Seq2Seq, share: float = CUT) -> Iterator[None]:
+    """Zero the embeddings of a random share of the tokens, of both sides, in the second half of each batch."""
+
+    def cut(_embedding: nn.Module, _tokens: object, embedded: Tensor) -> Tensor:
+        first, second = embedded.chunk(2)
+        remains = torch.rand(second.shape[:-1], device=second.device) >= share
+        return torch.cat([first, second * remains.unsqueeze(-1)])
+
+    hooks = [each.register_forward_hook(cut) for each in {model.source_embedding, model.target_embedding}]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
 
 
 def _terms(

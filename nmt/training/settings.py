@@ -42,12 +42,18 @@ class TrainerSettings:
     guided_alignment: Weight
     guided_head: str | None
     r_drop: Weight
+    simcut: Weight
     skipped_updates: Positive
     graphs: Literal["auto", "always", "never"]
 
     def __post_init__(self) -> None:
         if not self.budget.limits:
             raise UserError("There is no budget. Give trainer.steps, trainer.epochs or trainer.minutes.")
+        if self.r_drop and self.simcut:
+            raise UserError(
+                f"trainer.r_drop={self.r_drop:g} and trainer.simcut={self.simcut:g}: both say what the second pass is. "
+                "Set one of them to 0."
+            )
 
     @property
     def budget(self) -> Budget:

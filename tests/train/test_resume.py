@@ -44,7 +44,7 @@ def course(run: Path) -> list[tuple[float, ...]]:
         [
             (["trainer.steps=20", "trainer.validate_every=7"], 5),
             (["trainer.epochs=2.5", "schedule=inverse_sqrt"], 8),  # an epoch has 8 batches
-            (["trainer.epochs=2", "trainer.accumulate=3", "decoder=luong", "attention/score=dot"], 4),
+            (["trainer.epochs=2", "trainer.accumulate=3", "trainer.simcut=3"], 4),
             (["trainer.epochs=2", "tokenizer.sampling=0.3"], 13),
             (["trainer.steps=15", "trainer.scheduled_sampling=0.5", "trainer.average=none", "decoder=none"], 11),
             (["trainer.steps=12", "attention/read=hard", "attention.coverage=true", "attention/window=local_p"], 5),

@@ -96,6 +96,36 @@ def test_r_drop_adds_the_divergence_of_two_passes() -> None:
     assert found == pytest.approx(alone / 2 + 3 / 4 * divergences(first, second).item(), rel=1e-6)
 
 
+def test_simcut_adds_the_divergence_of_a_pass_without_some_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of seven source and nine target tokens the third and the fifth, and the second, are cut by hand."""
+    made, batch = model().eval(), make_batch([[5, 6, 7], [8, 9]], [[9, 4], [5, 6, 7]])
+    draws = [torch.ones(2, 4), torch.ones(2, 4)]
+    draws[0][0, 2] = draws[0][1, 0] = draws[1][0, 1] = 0.01
+    given = iter(draws)
+    monkeypatch.setattr(torch, "rand", lambda *_size, **_settings: next(given))
+    found = batch_loss(made, batch, 0.1, simcut=3)
+    monkeypatch.undo()
+    whole = made.target_logits(_decode(made, batch), batch.target_mask)
+    # The same by embeddings: a source may be given as such, and a target token whose embedding is zero.
+    embedded = made.source_embedding(batch.source) * (draws[0] > 0.05).unsqueeze(-1)
+    tokens = made.target_embedding(batch.target_in) * (draws[1] > 0.05).unsqueeze(-1)
+    memory, state = made.encode(embedded, batch.source_mask, batch.source_lengths)
+    cut = made.target_logits(made.decoder(tokens, state, memory), batch.target_mask)
+    plain = batch_loss(made, batch, 0.1)
+    divergence = divergences(whole, cut, both=False).item()
+    assert divergence > 1e-4
+    assert found.total.item() == pytest.approx(plain.total.item() + 3 * divergence, rel=1e-5)
+    assert found.negative_log_likelihood.item() == pytest.approx(plain.negative_log_likelihood.item())
+    assert found.tokens == plain.tokens
+
+
+def test_simcut_leaves_the_model_as_it_was() -> None:
+    made, batch = model().train(), make_batch([[5, 6, 7], [8]], [[9, 4], [5, 6, 7]])
+    batch_loss(made, batch, 0.1, simcut=3).total.backward()
+    made.eval()
+    assert batch_loss(made, batch).total.item() == batch_loss(made, batch).total.item()
+
+
 def _decode(made: Seq2Seq, batch: Batch) -> Decoded:
     decoded: Decoded = made(batch.source, batch.source_mask, batch.source_lengths, batch.target_in, 0.0)
     return decoded

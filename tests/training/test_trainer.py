@@ -57,6 +57,7 @@ SETTINGS = {
     "guided_alignment": 0.0,
     "guided_head": None,
     "r_drop": 0.0,
+    "simcut": 0.0,
     "skipped_updates": 10,
     "graphs": "never",
 }

@@ -1,0 +1,290 @@
+"""More training text from a text itself: data diversification with cross-fitting (Nguyen et al. 2020).
+
+    python scripts/diversify.py folder=DIR 'data.files=[german.txt,english.txt]' [WORDS of nmt.train ...]
+        [folds=5] [samples=1] [chrf=30] [copies=2] [seed=1] [dry_run=true]
+
+A model has memorised its training text and would give the references back. So the text is divided into `folds`, and
+each fold is translated, in both directions, by two models that were trained on the others. Pairs that share a
+sentence are in one fold. Of each line there is the best translation of a beam and `samples` of sampling.
+
+It writes DIR/diversified.SOURCE and DIR/diversified.TARGET: `copies` of the text, and its translations without
+duplicates and without those whose chrF against the reference is below `chrf`. Line N of DIR/diversified.origin says
+where pair N comes from. DIR/valid and DIR/test are the sets that were never used.
+
+Killed at any time, the same command goes on. Another run of it with other words needs another folder.
+"""
+
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+# As a plain script from wherever it lies: the package need not be installed.
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import numpy as np
+from omegaconf import OmegaConf
+from verbs import key_values, script, verb
+
+from nmt.build.parts import build_source
+from nmt.config.composition import compose
+from nmt.config.configuration import flattened, read_yaml
+from nmt.config.quotes import shell_word
+from nmt.data.dataset import Split
+from nmt.data.holdout import components
+from nmt.data.lines import read_lines
+from nmt.data.sources import UserFiles
+from nmt.evaluation.metrics import sentence_chrf
+from nmt.runs.run import Run
+from nmt.system.errors import UserError
+from nmt.system.files import remove_unfinished, write_json, write_pieces
+from nmt.system.foreign import read_json
+from nmt.train.recipe import fit_to_text
+
+NUMBERS = {"folds": 5, "samples": 1, "chrf": 30, "copies": 2, "seed": 1}
+#: A sample draws each piece from so many of the likeliest: those of a small model are poor beyond.
+TOP_K = 10
+ORIGINAL = "original"
+
+
+class Job(NamedTuple):
+    """A fold in one direction: its model translates `languages[0]`."""
+
+    fold: Path
+    languages: tuple[str, str]
+
+    @property
+    def run(self) -> Path:
+        """The run of its model."""
+        return self.fold.parent / "runs" / f"{self.fold.name}-{self.languages[0]}-{self.languages[1]}"
+
+    @property
+    def is_trained(self) -> bool:
+        """Whether its training is finished."""
+        run = Run(self.run)
+        return run.exists() and run.facts().get("status") == "finished"
+
+    def outputs(self, samples: int) -> dict[str, Path]:
+        """Its translations by name."""
+        names = ["beam", *(f"sample {number}" for number in range(1, samples + 1))]
+        return {name: self.fold / f"{name.replace(' ', '-')}.{self.languages[1]}" for name in names}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Train, translate and merge what the folder lacks."""
+    if not arguments:
+        raise UserError(f"Give folder=DIR and the words of a training.\n{__doc__}")
+    given = key_values(arguments)
+    folder, dry = Path(given.pop("folder", "")), given.pop("dry_run", "false")
+    numbers = {key: _number(key, given.pop(key, str(usual))) for key, usual in NUMBERS.items()}
+    if folder == Path():
+        raise UserError("folder=DIR is missing: a new folder for models and text.")
+    if dry not in ("true", "false"):
+        raise UserError(f"dry_run={dry}: must be true or false.")
+    if refused := given.keys() & {"name", "checkpoints", "resume", "start"}:
+        raise UserError(f"{min(refused)}= cannot be set: this script names its runs, in {folder}/runs.")
+    if not any(key.startswith("data") for key in given):
+        raise UserError("The text is missing: data.files=[SOURCE,TARGET], or data= with its settings.")
+    text, others, languages, words = _text([f"{key}={value}" for key, value in given.items()])
+    plan = {"text": text.fingerprint(), "words": given, **numbers}
+    jobs = [
+        Job(folder / f"fold-{number}", pair)
+        for number in range(1, numbers["folds"] + 1)
+        for pair in (languages, languages[::-1])
+    ]
+    remove_unfinished(folder)  # of a command that was killed
+    _check_plan(folder, plan)
+    _say_plan(jobs, numbers["samples"], len(text.source))
+    if dry == "true":
+        return 0
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(folder / "plan.json", plan)
+    _write_folds(folder, text, others, languages, numbers)
+    for job in jobs:
+        if status := _train(job, words) or _translate(job, numbers):
+            return status
+    counts = _merge(folder, jobs, text, languages, numbers)
+    print(_summary(folder, counts, [split.name for split in others], languages, words, given))
+    return 0
+
+
+def _number(key: str, value: str) -> int:
+    least = {"folds": 2, "samples": 0, "chrf": 0}.get(key, 1)
+    if not value.isdecimal() or int(value) < least:
+        raise UserError(f"{key}={value}: must be a whole number of at least {least}.")
+    return int(value)
+
+
+def _text(words: list[str]) -> tuple[Split, list[Split], tuple[str, str], list[str]]:
+    """The training text, the other splits, the languages, and the words of a training on a part of the text."""
+    config = compose("train", words)
+    source = build_source(config)
+    if isinstance(source, UserFiles):
+        config, words = fit_to_text(config, words, source)
+    else:  # what the data set sets is said aloud, since the folds are another data set
+        defaults = read_yaml(f"data_defaults/{config.choices['data']}")
+        words = [*(f"{key}={OmegaConf.select(config, key)}" for key in flattened(defaults)), *words]
+    text = source.read("train")
+    text = text.without(text.empty_rows())
+    others = [source.read(name) for name in source.splits() if name != "train"]
+    named = [word for word in words if not word.startswith(("data=", "data."))]
+    return text, others, source.languages, named
+
+
+def _check_plan(folder: Path, plan: Mapping[str, object]) -> None:
+    """UserError if the folder is not of this plan."""
+    if not (folder / "plan.json").exists():
+        if folder.exists() and any(folder.iterdir()):
+            raise UserError(f"{folder} is not empty, and not of this script. Give another folder=.")
+        return
+    before = read_json(folder / "plan.json")
+    changed = sorted(key for key in plan if before.get(key) != plan[key])
+    if changed:
+        raise UserError(
+            f"{folder} was begun with other {' and '.join(changed)}. Give the same words, or another folder=."
+        )
+
+
+def _say_plan(jobs: Sequence[Job], samples: int, pairs: int) -> None:
+    outputs = [path for job in jobs for path in job.outputs(samples).values()]
+    trained, translated = sum(job.is_trained for job in jobs), sum(path.exists() for path in outputs)
+    print(
+        f"Plan: {pairs:,} pairs in {len(jobs) // 2} folds. {len(jobs)} trainings, {trained} of them done; "
+        f"{len(outputs)} translations of a fold, {translated} of them done.",
+        flush=True,
+    )
+
+
+def _write_folds(
+    folder: Path, text: Split, others: Sequence[Split], languages: tuple[str, str], numbers: Mapping[str, int]
+) -> None:
+    """Write the text of each fold ("own"), that of all others ("train"), and the sets that nobody trains on."""
+    fold_of = _folds(text, numbers["folds"], numbers["seed"])
+    splits = {folder / split.name: (split.source, split.target) for split in others}
+    for number in range(numbers["folds"]):
+        for name, rows in (("own", fold_of == number), ("train", fold_of != number)):
+            sides = ([side[row] for row in np.flatnonzero(rows)] for side in (text.source, text.target))
+            splits[folder / f"fold-{number + 1}" / name] = (*sides,)
+    for path, sides in splits.items():
+        path.parent.mkdir(exist_ok=True)
+        for language, lines in zip(languages, sides, strict=True):
+            if not _side(path, language).exists():
+                write_pieces(_side(path, language), (f"{line}\n" for line in lines))
+
+
+def _side(path: Path, language: str) -> Path:
+    return path.with_name(f"{path.name}.{language}")
+
+
+def _folds(text: Split, count: int, seed: int) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+    """The fold of each pair, from 0, of about equal sizes; pairs that share a sentence are in one."""
+    component = components(text.source, text.target)
+    sizes = np.bincount(component)
+    order = np.random.default_rng(seed).permutation(len(sizes))
+    fold_of, filled = np.zeros(len(sizes), dtype=np.int64), np.zeros(count)
+    for number in order[np.argsort(-sizes[order], kind="stable")]:
+        fold_of[number] = filled.argmin()
+        filled[fold_of[number]] += sizes[number]
+    if not filled.all():
+        raise UserError(f"folds={count}: {len(component)} pairs that share sentences make only {len(sizes)} folds.")
+    return fold_of[component]
+
+
+def _train(job: Job, words: Sequence[str]) -> int:
+    """Train the model of a job; return the exit status."""
+    if job.is_trained:
+        return 0
+    source, target = job.languages
+    own = ["data=text", f"data.source={source}", f"data.target={target}"]
+    own += [f"data.train={job.fold / 'train'}", f"data.valid={job.fold.parent / 'valid'}"]
+    print(f"{job.run}: train on the other folds.", flush=True)
+    return verb("train", *words, *own, f"name={job.run.name}", f"checkpoints={job.run.parent}", "resume=auto")
+
+
+def _translate(job: Job, numbers: Mapping[str, int]) -> int:
+    """Translate the fold of a job by its model; return the exit status."""
+    for number, (name, output) in enumerate(job.outputs(numbers["samples"]).items()):
+        if output.exists():
+            continue
+        print(f"{output}: {name}.", flush=True)
+        how = ["search=sampling", f"search.top_k={TOP_K}", f"search.seed={numbers['seed'] + number}"] if number else []
+        paths = [f"run={job.run}", f"input={_side(job.fold / 'own', job.languages[0])}", f"output={output}"]
+        if status := verb("translate", *paths, "resume=auto", *how):
+            return status
+    return 0
+
+
+def _merge(
+    folder: Path, jobs: Sequence[Job], text: Split, languages: tuple[str, str], numbers: Mapping[str, int]
+) -> dict[str, Counter[str]]:
+    """Write the whole text with its translations; return by origin what became of its lines."""
+    counts: dict[str, Counter[str]] = {}
+    pairs = list(zip(text.source, text.target, strict=True))
+    seen, rows = set(pairs), [(*pair, ORIGINAL) for _ in range(numbers["copies"]) for pair in pairs]
+    for job in jobs:
+        for name, output in job.outputs(numbers["samples"]).items():
+            origin = f"{name} {job.languages[0]}-{job.languages[1]}"
+            count = counts.setdefault(origin, Counter())
+            for pair, reference, made in _made(job, output, languages):
+                what = "kept"
+                if not made.strip():
+                    what = "empty"
+                elif pair in seen:
+                    what = "known"
+                elif sentence_chrf(made, reference) < numbers["chrf"]:
+                    what = "unlike"
+                count[what] += 1
+                if what == "kept":
+                    seen.add(pair)
+                    rows.append((*pair, origin))
+    for column, ending in enumerate((*languages, "origin")):
+        write_pieces(folder / f"diversified.{ending}", (f"{row[column]}\n" for row in rows))
+    return {ORIGINAL: Counter(kept=len(pairs) * numbers["copies"], copies=numbers["copies"]), **counts}
+
+
+def _made(job: Job, output: Path, languages: tuple[str, str]) -> Iterator[tuple[tuple[str, str], str, str]]:
+    """The pairs of a translated fold, each with the reference and the line that was made."""
+    own, references = (read_lines(_side(job.fold / "own", language)) for language in job.languages)
+    for line, reference, made in zip(own, references, read_lines(output), strict=True):
+        yield (line, made) if job.languages == languages else (made, line), reference, made
+
+
+def _summary(
+    folder: Path,
+    counts: Mapping[str, Counter[str]],
+    sets: Sequence[str],
+    languages: tuple[str, str],
+    words: Sequence[str],
+    given: Mapping[str, str],
+) -> str:
+    """What was made, and the commands to run next."""
+    lines = ["| origin | kept | in the text already | chrF too low | empty |", "|---|---:|---:|---:|---:|"]
+    for origin, count in counts.items():
+        lines.append(
+            f"| {origin} | {' | '.join(f'{count[what]:,}' for what in ('kept', 'known', 'unlike', 'empty'))} |"
+        )
+    pairs = sum(count["kept"] for count in counts.values())
+    times = pairs / (counts[ORIGINAL]["kept"] / counts[ORIGINAL]["copies"])
+    tests = ",".join(str(folder / name) for name in sets if name != "valid")
+    text = [
+        *("data=text", f"data.source={languages[0]}", f"data.target={languages[1]}"),
+        *(f"data.train={folder / 'diversified'}", f"data.valid={folder / 'valid'}"),
+        *([f"data.test=[{tests}]"] if tests else []),
+    ]
+    own = [f"{key}={value}" for key, value in given.items() if key.startswith("data")]
+    more, then = (
+        " ".join(map(shell_word, ["python", "-m", "nmt.train", *line]))
+        for line in ([*text, *words, "name=more"], ["start=checkpoints/more", *own, "name=more-own"])
+    )
+    return "\n".join(
+        [
+            *lines,
+            f"{pairs:,} pairs in {folder}/diversified.*. An epoch is {times:.1f} times as long: lower trainer.epochs.",
+            f"Train on these pairs, and then on the text alone:\n  {more}\n  {then}",
+        ]
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(script("diversify.py", main))
