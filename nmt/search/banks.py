@@ -87,16 +87,18 @@ class Banks(OneBank):
     def __init__(self, limits: Limits) -> None:
         super().__init__(limits)
         count, device = len(limits.constraints), limits.lengths.device
-        self._tries = [Trie(constraints, limits.edges) for constraints in limits.constraints]
+        tries = [Trie(constraints, limits.edges) for constraints in limits.constraints]
         self._most = max(sum(len(c.alternatives) for c in each) for each in limits.constraints)
-        self._said = [Said()] * count
+        self._outlooks = [trie.outlook(Said()) for trie in tries]
         self._slots = self._masks() if any(c.slots for each in limits.constraints for c in each) else None
         self.cost = torch.zeros(count, 1, dtype=torch.float64, device=device)
         self._coverage = torch.zeros(count, 0 if self._slots is None else self._slots.shape[1], device=device)
         # Of each row at its last step and when its path began.
         self._costs = self._begun = [list[float]()] * count
-        # Of each row: the probable tokens of its last step and where its path began, and what each constraint replaces.
-        self._probable = self._rivals = [frozenset[int]()] * count
+        # Of each row: the best tokens of its last step and how many are probable, the probable ones where its path
+        # began, and what each constraint replaces.
+        self._best: Sequence[tuple[Sequence[int], int]] = ()
+        self._rivals = [frozenset[int]()] * count
         self._displaced: list[tuple[tuple[int, frozenset[int]], ...]] = [()] * count
         # Of the candidates, [b, K' k] and [2, b, K' k].
         self._needs = self._costs_of = torch.zeros(0)
@@ -141,49 +143,42 @@ class Banks(OneBank):
         left = (self._limits.lengths[sentences] - position).repeat_interleave(width)
         # Some of the best tokens may be impossible: the end, and what completes an alternative once more.
         values, words = largest(log_probs, min(size + 1 + self._most, log_probs.shape[1]), self._limits.fast)
-        self._probable = [
-            frozenset(token for token, value in zip(*each, strict=True) if value >= _DISPLACED and token != eos)
-            for each in zip(words.tolist(), values.tolist(), strict=True)
-        ]
-        tops, numbers = words.tolist(), sentences.repeat_interleave(width).tolist()
-        outlooks = [self._tries[number].outlook(said) for number, said in zip(numbers, self._said, strict=True)]
-        endings = [outlook.need > 0 and top[0] == eos for outlook, top in zip(outlooks, tops, strict=True)]
-        offers: list[list[_Candidate]] = []
-        best: list[tuple[int, _Candidate]] = []
-        for row, (outlook, top, rest) in enumerate(zip(outlooks, tops, left.tolist(), strict=True)):
+        tops = words.tolist()
+        self._best = list(zip(tops, (values >= _DISPLACED).sum(1).tolist(), strict=True))
+        ordinary: list[tuple[int, int, int]] = []
+        best, offers = list[tuple[int, int, _Candidate]](), list[tuple[int, int, _Candidate]]()
+        for row, (outlook, top, rest) in enumerate(zip(self._outlooks, tops, left.tolist(), strict=True)):
+            ending = outlook.need > 0 and top[0] == eos
+            ordinary.append(
+                (_IMPOSSIBLE, _IMPOSSIBLE, _IMPOSSIBLE)  # only what is missing may come
+                if ending
+                else (outlook.starting, outlook.inside, _IMPOSSIBLE if outlook.need else 0)
+            )
             forced = prefix is not None and prefix.forces(row)
-            of_row = None if stands is None else stands[row]
-            among, more = self._row(row, outlook, top, rest, of_row, (endings[row], forced))
-            best += [(row, each) for each in among]
-            offers.append(more)
-        needs = self._ordinary(outlooks, endings, words)
+            if outlook.special or self._displaced[row]:
+                of_row = None if stands is None else stands[row]
+                among, more = self._row(row, outlook, top, rest, of_row, (ending, forced))
+                best += [(row, column, each) for column, each in among]
+                offers += [(row, column, each) for column, each in enumerate(more)]
+        needs = self._ordinary(ordinary, words)
         costs = self.cost.new_zeros(2, *needs.shape)
-        if best:
-            rows, columns = [row for row, _ in best], [each.token for _, each in best]
-            needs[rows, columns] = needs.new_tensor([each.need for _, each in best])
-            costs[:, rows, columns] = costs.new_tensor([[each.cost, each.part] for _, each in best]).T
-        if most := max(map(len, offers)):
-            filled = [[*each, *[_Candidate(eos, _IMPOSSIBLE)] * (most - len(each))] for each in offers]
-            tokens = words.new_tensor([[each.token for each in row] for row in filled])
+        _put(needs, costs, best)
+        if offers:
+            most = 1 + max(column for _, column, _ in offers)
+            tokens = words.new_full((len(words), most), eos)
+            needs_of, costs_of = torch.full_like(tokens, _IMPOSSIBLE), costs.new_zeros(2, *tokens.shape)
+            _put(needs_of, costs_of, offers, tokens)
             values, words = torch.cat([values, log_probs.gather(1, tokens)], 1), torch.cat([words, tokens], 1)
-            needs = torch.cat([needs, needs.new_tensor([[each.need for each in row] for row in filled])], 1)
-            more_costs = costs.new_tensor([[[each.cost, each.part] for each in row] for row in filled])
-            costs = torch.cat([costs, more_costs.movedim(2, 0)], 2)
-        unmet = [row for row, outlook in enumerate(outlooks) if outlook.need]
+            needs, costs = torch.cat([needs, needs_of], 1), torch.cat([costs, costs_of], 2)
+        unmet = [row for row, outlook in enumerate(self._outlooks) if outlook.need]
         if unmet:  # for those who record the search
             log_probs[unmet, eos] = float("-inf")
         self._needs, self._costs_of = needs.view(len(sentences), -1), costs.view(2, len(sentences), -1)
         impossible = (needs == _IMPOSSIBLE) | ((needs >= left.unsqueeze(1)) & (words != eos))
         return values.masked_fill(impossible, float("-inf")), words
 
-    def _ordinary(self, outlooks: Sequence[Outlook], endings: Sequence[bool], words: Tensor) -> Tensor:
-        """What is needed after each of the words [N, k] if it is of no alternative."""
-        needs = [
-            (_IMPOSSIBLE, _IMPOSSIBLE, _IMPOSSIBLE)  # only what is missing may come
-            if ending
-            else (outlook.starting, outlook.inside, _IMPOSSIBLE if outlook.need else 0)
-            for outlook, ending in zip(outlooks, endings, strict=True)
-        ]
+    def _ordinary(self, needs: Sequence[tuple[int, int, int]], words: Tensor) -> Tensor:
+        """What is needed after each of the words [N, k] if it is of no alternative; `needs` has all three."""
         starting, inside, end = words.new_tensor(needs).unsqueeze(2).unbind(1)
         starts = self._starts[words] if len(self._starts) > 1 else torch.ones_like(words, dtype=torch.bool)
         return torch.where(words == self._limits.eos, end, torch.where(starts, starting, inside))
@@ -196,7 +191,7 @@ class Banks(OneBank):
         left: int,
         stands: Sequence[bool] | None,
         flags: tuple[bool, bool],
-    ) -> tuple[list[_Candidate], list[_Candidate]]:
+    ) -> tuple[list[tuple[int, _Candidate]], list[_Candidate]]:
         """The tokens of alternatives among the best of a hypothesis, by column, and those that are offered.
 
         `stands`: whether the step stands on the words of each constraint. `flags`: whether the hypothesis would end,
@@ -204,44 +199,51 @@ class Banks(OneBank):
         """
         ending, forced = flags
         anywhere = ending or outlook.need >= left or stands is None
-        among, offered = list[_Candidate](), list[_Candidate]()
+        among, offered = list[tuple[int, _Candidate]](), list[_Candidate]()
+        columns = dict(zip(top, range(len(top)), strict=True))
 
-        def on_words(number: int) -> bool:
-            return stands is None or stands[number]
+        def stands_on(numbers: Sequence[int]) -> bool:
+            return bool(numbers) if stands is None else any(map(stands.__getitem__, numbers))
 
         for token, special in outlook.special.items():
-            costs = (self._costs if special.first else self._begun)[row]
-            cost, part = (min((costs[number] for number in numbers if costs), default=0.0)
-                          for numbers in (special.meets, () if special.meets else special.parts))  # fmt: skip
-            helps = bool(special.parts)
-            if token in top:
-                again = not forced and any(map(on_words, special.repeats))
-                impossible = again or (ending and not helps)
-                among.append(_Candidate(top.index(token), _IMPOSSIBLE if impossible else special.need, cost, part))
-            elif helps and (anywhere or not special.begins or any(map(on_words, special.begins))):
+            column = columns.get(token)
+            if column is None and not (special.parts and (anywhere or not special.begins or stands_on(special.begins))):
+                continue
+            cost = part = 0.0
+            if special.parts and (costs := (self._costs if special.first else self._begun)[row]):
+                if special.meets:
+                    cost = min([costs[number] for number in special.meets])
+                else:
+                    part = min([costs[number] for number in special.parts])
+            if column is None:
                 offered.append(_Candidate(token, special.need, cost, part))
+            else:
+                again = not forced and stands_on(special.repeats)
+                impossible = again or (ending and not special.parts)
+                among.append((column, _Candidate(token, _IMPOSSIBLE if impossible else special.need, cost, part)))
         for number, tokens in self._displaced[row] if stands is not None and not forced else ():
-            if on_words(number):
-                rivals = tokens.intersection(top).difference(outlook.special)
-                among += [_Candidate(top.index(token), _IMPOSSIBLE) for token in rivals]
+            if stands is not None and stands[number]:
+                rivals = tokens.intersection(top).difference(outlook.trie.tokens)
+                among += [(columns[token], _Candidate(token, _IMPOSSIBLE)) for token in rivals]
         return among, offered
 
     def _look(self, weights: Tensor | None, sentences: Tensor, width: int) -> list[list[bool]] | None:
         """Whether each row stands on the words of each constraint; adds to `cost` for those that are met."""
         if weights is None or self._slots is None:
-            self._costs = [[]] * len(self._said)
+            self._costs = [[]] * len(self._outlooks)
             return None
         masks = self._slots[sentences].repeat_interleave(width, 0)
         heads = list(self._limits.heads) or slice(None)
         looked = weights[:, heads, : masks.shape[2]].float().mean(1).unsqueeze(1)
         mass = (looked * masks).sum(2)
         stands = (mass >= looked.masked_fill(masks, -1.0).amax(2)) | ~masks.any(2)
-        met = [[said.met >> number & 1 for number in range(mass.shape[1])] for said in self._said]
+        met = [[*outlook.met, *[False] * (mass.shape[1] - len(outlook.met))] for outlook in self._outlooks]
         on_met = (mass * mass.new_tensor(met)).sum(1)
         self.cost = self.cost + (_AGAIN * torch.where(on_met > 0.5, on_met, 0.0)).double().view_as(self.cost)
         self._costs = (_LATE * self._coverage.clamp(max=1.0)).tolist()
         self._coverage = self._coverage + mass
-        return [[bool(each) for each in row] for row in stands.tolist()]
+        on_words: list[list[bool]] = stands.tolist()
+        return on_words
 
     def allocate(self, candidates: Tensor, size: int) -> Tensor:
         """The `size` candidates to keep of [b, K' k]: the best of each bank, then the second ones, and so on."""
@@ -259,17 +261,38 @@ class Banks(OneBank):
         return flat
 
     def select(self, sentences: Tensor, open_rows: Tensor, order: Tensor, rows: Tensor, tokens: Tensor) -> None:
-        numbers, before = sentences[open_rows].repeat_interleave(order.shape[1]).tolist(), rows.tolist()
-        states = [list[Any](), list[Any](), list[Any](), list[Any]()]
-        for number, row, token in zip(numbers, before, tokens.tolist(), strict=True):
-            trie, said = self._tries[number], self._said[row]
-            following = trie.after(said, token)
-            first = len(following.path) == 1
-            rivals = self._probable[row] if first else self._rivals[row]
-            meets = trie.outlook(said).special[token].meets if following.path else ()
-            replaced = tuple((each, rivals.difference(following.path)) for each in meets)
-            costs = (self._costs if first else self._begun)[row]
-            for state, value in zip(states, (following, costs, rivals, self._displaced[row] + replaced), strict=True):
-                state.append(value)
-        self._said, self._begun, self._rivals, self._displaced = states
+        outlooks, begun, rivals, displaced = list[Outlook](), list[list[float]](), list[frozenset[int]](), list[Any]()
+        for row, token in zip(rows.tolist(), tokens.tolist(), strict=True):
+            before = self._outlooks[row]
+            following, special = before.after(token), before.special.get(token)
+            first = len(following.said.path) == 1
+            of_path = self._probable(row) if first else self._rivals[row]
+            outlooks.append(following)
+            begun.append((self._costs if first else self._begun)[row])
+            rivals.append(of_path)
+            meets = special.meets if special is not None else ()
+            replaced = tuple((each, of_path.difference(following.said.path)) for each in meets)
+            displaced.append(self._displaced[row] + replaced)
+        self._outlooks, self._begun, self._rivals, self._displaced = outlooks, begun, rivals, displaced
         self.cost, self._coverage = self.cost.gather(1, order)[open_rows], self._coverage[rows]
+
+    def _probable(self, row: int) -> frozenset[int]:
+        """The probable tokens of the last step of a row."""
+        top, count = self._best[row]
+        return frozenset(top[:count]) - {self._limits.eos}
+
+
+def _put(
+    needs: Tensor, costs: Tensor, candidates: Sequence[tuple[int, int, _Candidate]], tokens: Tensor | None = None
+) -> None:
+    """Set what candidates need [N, k], their costs [2, N, k] and their tokens, by row and column."""
+    if candidates:
+        rows, columns, found = zip(*candidates, strict=True)
+        token, need, cost, part = zip(*found, strict=True)
+        at = torch.tensor(rows, device=needs.device), torch.tensor(columns, device=needs.device)
+        needs[at] = needs.new_tensor(need)
+        for of_kind, values in ((costs[0], cost), (costs[1], part)):
+            if any(values):
+                of_kind[at] = costs.new_tensor(values)
+        if tokens is not None:
+            tokens[at] = tokens.new_tensor(token)

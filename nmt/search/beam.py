@@ -163,7 +163,8 @@ class BeamSearch(Search):
             log_probs, order = best.masked_fill(ends, float("-inf")).sort(1, descending=True)
             parents, words = parents.gather(1, order), words.gather(1, order)
             trace.append(self._trace(sentences, words, parents, weights, count, width))
-            open_best = log_probs[:, 0] / self._divisor(lengths, alpha)
+            # Costs only grow, so that they count for what a hypothesis can still reach, too.
+            open_best = (best - beam.cost).masked_fill(ends, float("-inf")).amax(1) / self._divisor(lengths, alpha)
             best_scores = finished.scores[sentences]
             done = (best_scores[:, wanted - 1] >= open_best) | (lengths <= position) | torch.isinf(open_best)
             open_rows = _rows_to_go_on(done, log_probs, limits.few_sizes)
