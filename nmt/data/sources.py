@@ -3,6 +3,7 @@
 `lines` defines a line, `languages` reads the languages from file names, `holdout` divides a corpus without splits.
 """
 
+import functools
 import itertools
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +16,7 @@ from nmt.data.holdout import divide, shared_pairs
 from nmt.data.hub_source import Hub
 from nmt.data.languages import UNNAMED, checked_languages, language_codes
 from nmt.data.parallel import ParallelLines, find_folder, read_files, with_links
-from nmt.data.streams import name_of
+from nmt.data.streams import decoding, name_of
 from nmt.system.errors import UserError, nearest
 from nmt.system.files import PACKED
 from nmt.system.limits import NotNegative, Positive
@@ -169,7 +170,9 @@ class UserFiles(DataSource):
         train_links: str | None = None,
         documents: Documents | Positive | None = None,
         lines: Literal["auto", "plain"] = "auto",
+        encoding: str | None = None,
     ) -> None:
+        self._decoding = functools.partial(decoding, encoding, "data.encoding")
         self._train_links, self._documents, self._plain = train_links, documents, lines == "plain"
         self._files = _one_or_two("data.files", files)
         self._given = {
@@ -180,7 +183,8 @@ class UserFiles(DataSource):
         self._sizes = {"valid": valid_pairs, "test": test_pairs}
         self._columns: Wanted = columns
         self._seed = seed
-        guessed = guess_languages(self._files, columns, (source, target), self._plain)
+        with self._decoding():
+            guessed = guess_languages(self._files, columns, (source, target), self._plain)
         names = checked_languages(guessed[0] if source is None else source, guessed[1] if target is None else target)
         self.languages = language_codes(names)
         stems = [path.name.split(".")[0] for path in self._files]
@@ -235,7 +239,8 @@ class UserFiles(DataSource):
 
     def _pairs(self, name: str, files: Sequence[Path], links: str | None = None) -> Split:
         """The pairs of one or two files that have text on both sides, with their links if `links` names a file."""
-        lines = read_files(files, self._columns, self._documents, self.known, self.languages, self._plain)
+        with self._decoding():
+            lines = read_files(files, self._columns, self._documents, self.known, self.languages, self._plain)
         self._notes += lines.notes
         self._unchecked.append(lines)
         pairs = with_links(Split(name, lines.source, lines.target, documents=lines.documents), links, self.known)

@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
+from nmt.system.encodings import RECOGNISE, check_encoding, recognise
 from nmt.system.errors import UserError, install_command, nearest
 from nmt.system.files import PACKED, STANDARD, is_regular
 from nmt.system.platform import END_OF_INPUT, shell_quoted
@@ -33,6 +34,8 @@ PATIENCE = 3.0
 _HELD = 1 << 24
 #: Copies of pipes, for each `keeping_pipes`.
 _kept: list[dict[Path, IO[bytes]]] = []
+#: The encoding of text that is not UTF-8, for each `decoding`.
+_legacy: list[str] = []
 #: Memory that an xz file may ask for.
 _XZ_MEMORY = 1 << 28
 #: Bytes that tell what a stream holds; a line that is shorter tells it, too.
@@ -116,6 +119,28 @@ def keeping_pipes() -> Iterator[None]:
         _kept.pop()
         for copy in copies.values():
             copy.close()
+
+
+@contextlib.contextmanager
+def decoding(encoding: str | None, setting: str) -> Iterator[None]:
+    """Decode text that is not UTF-8 in this context.
+
+    Args:
+        encoding: its name; "auto" recognises it; None leaves such text as it is.
+        setting: the key of the encoding, for messages.
+
+    Raises:
+        UserError: there is no such encoding.
+    """
+    check_encoding(encoding, setting)
+    if encoding is None:
+        yield
+        return
+    _legacy.append(encoding)
+    try:
+        yield
+    finally:
+        _legacy.pop()
 
 
 def _again(path: Path, copies: dict[Path, IO[bytes]]) -> Iterator[bytes]:
@@ -206,7 +231,39 @@ def unpacked(file: BinaryIO, name: str, *, inside: bool = False) -> BinaryIO:
             _check_memory(head, name)
         if is_kind:
             return unpacked(_reader(_of_packed(opener(file), kind, name)), name, inside=True)
-    return file
+    return _reader(_of_legacy(_blocks(file), _legacy[-1], name)) if _legacy else file
+
+
+def _of_legacy(blocks: Iterator[bytes], encoding: str, name: str) -> Iterator[bytes]:
+    """The blocks as UTF-8: in an encoding, unless most letters of the first block that is not ASCII are UTF-8."""
+    block = b""
+    for more in blocks:
+        block += more
+        letters = codecs.getincrementaldecoder("utf-8")("replace").decode(block)
+        letters = "".join(letter for letter in letters if not letter.isascii())
+        if block.isascii():
+            yield block
+            block = b""
+        elif letters:  # not only half of one
+            break
+    if not block or 2 * letters.count("\ufffd") <= len(letters):
+        yield block
+        yield from blocks
+        return
+    if encoding == RECOGNISE:
+        encoding = recognise(block, name)
+        _say_recognised(name, encoding)
+    try:
+        for text in codecs.iterdecode(itertools.chain([block], blocks), encoding):
+            yield text.encode()
+    except UnicodeDecodeError as error:
+        raise UserError(f"{name} is not valid {encoding} ({error.reason}). Name another encoding.") from error
+
+
+@functools.cache
+def _say_recognised(name: str, encoding: str) -> None:
+    """Say once how a file is read."""
+    print_message(f"note: {name} is not UTF-8. It is read as {encoding}; if letters look wrong, name the encoding.")
 
 
 def _check_kind(head: bytes, name: str) -> None:

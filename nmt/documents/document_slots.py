@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+from nmt.system.encodings import RECOGNISE, recognise
 from nmt.system.errors import UserError
 from nmt.text.tags import Segment
 
@@ -87,11 +88,12 @@ def is_no_text(text: str) -> bool:
 
 
 class DecodedFile(NamedTuple):
-    """A decoded file: text, the name of its encoding and the byte order mark before it."""
+    """A decoded file: text, its encoding, the byte order mark before it, and whether the encoding was recognised."""
 
     text: str
     encoding: str
     mark: bytes
+    recognised: bool = False
 
     def encode(self, text: str, markup: bool) -> bytes:
         """Text in this encoding; in markup, characters that it lacks become references.
@@ -112,20 +114,25 @@ class DecodedFile(NamedTuple):
 _MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
 
 
-def decode(data: bytes, name: str, declared: str = "") -> DecodedFile:
-    """Decode a file by its byte order mark, by what it declares, or as UTF-8.
+def decode(data: bytes, name: str, declared: str = "", legacy: str | None = None) -> DecodedFile:
+    """Decode a file by its byte order mark, by what it declares, as UTF-8, or in another encoding.
 
     Args:
         data: the bytes.
         name: of the file, for messages.
         declared: a pattern for the beginning of the file, whose group is the name of the encoding.
+        legacy: of files that do not say it and are not UTF-8; "auto" recognises it, None is an error.
 
     Raises:
         UserError: it is in another encoding, or no text.
     """
+    recognised = False
     mark, encoding = next(((mark, name) for mark, name in _MARKS if data.startswith(mark)), (b"", "utf-8"))
     if not mark and declared and (found := re.search(declared.encode(), data[:4096], re.I)):
         encoding = next(filter(None, found.groups())).decode()
+    elif not mark and legacy and not _is_utf8(data):
+        recognised = legacy == RECOGNISE
+        encoding = recognise(data, name) if recognised else legacy
     try:
         text = data[len(mark) :].decode(encoding)
         if text.encode(encoding) != data[len(mark) :]:
@@ -134,4 +141,12 @@ def decode(data: bytes, name: str, declared: str = "") -> DecodedFile:
         raise UserError(f"{name}: not valid {encoding}. Convert it: iconv -f LATIN1 -t UTF-8 {name}") from error
     if is_no_text(text):
         raise UserError(f"{name}: this is no text, as its ending says. Rename it, or save it again.")
-    return DecodedFile(text, encoding, mark)
+    return DecodedFile(text, encoding, mark, recognised)
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -14,6 +14,7 @@ from nmt.documents.markdown_text import read_markdown
 from nmt.documents.subtitles import read_srt, read_vtt
 from nmt.documents.web_pages import HTML_DECLARED, read_html
 from nmt.documents.xml_text import XML_DECLARED
+from nmt.system.encodings import RECOGNISE
 from nmt.system.errors import UserError
 from nmt.text.tags import Segment
 
@@ -69,7 +70,10 @@ class Document:
 
     Attributes:
         segments: to translate.
+        encoding: that was recognised, and may be wrong; "" if the file says it, or is UTF-8.
     """
+
+    encoding = ""
 
     def __init__(self, slots: Slots, write: Callable[[Sequence[Segment | None]], bytes]) -> None:
         self.segments = slots.segments
@@ -86,16 +90,19 @@ class Document:
     @property
     def notes(self) -> list[str]:
         """What a person should look at in the written document."""
-        return [f"{note}: {count:,}." for note, count in self._slots.notes.items() if count]
+        notes = [f"{note}: {count:,}." for note, count in self._slots.notes.items() if count]
+        guess = f"in {self.encoding}, as the input seems to be. If letters look wrong, give encoding=NAME."
+        return [guess, *notes] if self.encoding else notes
 
 
-def read_document(path: Path, source: str = "", target: str = "") -> Document:
+def read_document(path: Path, source: str = "", target: str = "", encoding: str | None = None) -> Document:
     """Read a document, whose ending says its format.
 
     Args:
         path: the file.
         source: the language to translate from, for formats that hold several.
         target: the language to translate into.
+        encoding: of text that is not UTF-8 and does not say its encoding; None recognises it.
 
     Raises:
         UserError: it cannot be read, is damaged, or is no such document.
@@ -115,10 +122,13 @@ def read_document(path: Path, source: str = "", target: str = "") -> Document:
     if ending == ".tmx":
         form = form._replace(read=partial(read_tmx, source=source, target=target))
     slots = Slots(form.bilingual)
-    encoded = decode(data, str(path), form.declared)
+    encoded = decode(data, str(path), form.declared, encoding or RECOGNISE)
     try:
         text = form.read(encoded.text, slots)
     except (ValueError, RecursionError) as error:
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else error
         raise UserError(f"{path}: not a valid {ending} file: {reason}. Save it again, or rename it.") from error
-    return Document(slots, lambda translations: encoded.encode(slots.fill(text, translations), form.markup))
+    document = Document(slots, lambda translations: encoded.encode(slots.fill(text, translations), form.markup))
+    if encoded.recognised:
+        document.encoding = encoded.encoding
+    return document

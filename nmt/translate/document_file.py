@@ -3,30 +3,39 @@
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nmt.alignment.tag_projection import LinkedText
 from nmt.build.approximations import for_text
 from nmt.build.paths import check_paths, is_replaceable
 from nmt.build.torchrun import shared
 from nmt.data.document_lines import Follower
+from nmt.search import BeamSearch
 from nmt.system.errors import UserError, install_command
 from nmt.system.files import write_bytes
 from nmt.system.locks import OUTPUT, locked
-from nmt.system.terminal import print_message
+from nmt.system.terminal import print_message, visible
 from nmt.translate.lines import LineProgress
+from nmt.translate.output import MARKS, as_line, with_marks
+from nmt.translate.partial import PartialFiles, partial_files
 from nmt.translate.request import Translating
-from nmt.translation.glossary import Glossary
+from nmt.translation.glossary import Glossary, Keep
 from nmt.translation.heads import AUTO, choose_head, names_all
 from nmt.translation.request import Request
+from nmt.translation.term_files import open_glossary
 from nmt.translation.translator import Translator
+from nmt.translation.types import Doubt, Translation
 
 if TYPE_CHECKING:
     from nmt.documents.formats import Document
 
-_CHUNK = 2000  # sentences that are translated between two messages
+CHUNK = 500  # sentences that are translated, and then kept
+_LISTED = 20  # sentences with doubtful words that are shown
+#: The endings of formats whose placeholders are kept unless `keep` is set.
+_WITH_PLACEHOLDERS = (".po", ".pot", ".xliff", ".xlf", ".json", ".arb", ".yaml", ".yml")
 
 
 def translate_document(request: Translating, path: Path) -> int:
@@ -44,18 +53,18 @@ def translate_document(request: Translating, path: Path) -> int:
     if lines_only := request.lines_only:
         raise UserError(f"{', '.join(lines_only)}: for lines only, and input={path} is a document. Leave it out.")
     check_paths({"input": path, "glossary": request.glossary}, {"output": output}, text=False)
-    document = _read(path, *request.translator.runs[0].languages)
+    document = _read(path, *request.translator.runs[0].languages, request.encoding)
     has_tags = any(segment.tags for segment in document.segments)
     translator = request.translator if has_tags else for_text(request.translator)
     request = dataclasses.replace(request, translator=translator)
     return shared(translator, has_tags, functools.partial(_write, request, document, output))
 
 
-def _read(path: Path, source: str, target: str) -> "Document":
+def _read(path: Path, source: str, target: str, encoding: str | None) -> "Document":
     try:
         from nmt.documents.formats import read_document
 
-        return read_document(path, source, target)
+        return read_document(path, source, target, encoding)
     except ModuleNotFoundError as error:
         raise UserError(
             f"input={path}: documents need the Python package {error.name}. Install it: {install_command('documents')}"
@@ -70,35 +79,123 @@ def _write(request: Translating, document: "Document", output: Path, opened: Cal
         translator = opened()
         if translator.search.nbest > 1:
             raise UserError("A document has one translation a sentence. Leave search.nbest= out.")
-        progress = stack.enter_context(LineProgress(None, 0))
-        glossary = request.open_glossary(translator.tokenizer.target)
-        translate = functools.partial(_linked, request, translator, glossary, progress)
-        write_bytes(output, document.write(translated(document, request.translator.runs[0].languages[0], translate)))
-    for note in document.notes:
+        glossary = _open_glossary(request, translator, document)
+        files = stack.enter_context(partial_files({"output": output}, request.resumes, "sentences"))
+        work = _DocumentWork(request, translator, glossary, files)
+        segments = translated(document, request.translator.runs[0].languages[0], work.translate)
+        write_bytes(output, document.write(segments))
+        files.delete()
+    for note in [*document.notes, *work.doubt_notes()]:
         print_message(f"note: {output}: {note}")
     return 0
 
 
-def _linked(
-    request: Translating,
-    translator: Translator,
-    glossary: Glossary | None,
-    progress: LineProgress,
-    texts: Sequence[str],
-) -> Iterator[LinkedText]:
-    """The translation of each sentence with its links, in order, with the sentences before it as context."""
-    head, _ = choose_head(translator.heads, AUTO if names_all(request.head) else request.head)
-    follower = Follower(translator.context_sentences, request.documents)
-    for first in range(0, len(texts), _CHUNK):
-        chunk = texts[first : first + _CHUNK]
+def _open_glossary(request: Translating, translator: Translator, document: "Document") -> Glossary | None:
+    """The terms of the request. Formats with placeholders keep them, if the search can."""
+    assert request.input is not None
+    keep: Keep | Sequence[Keep] | None = request.keep
+    if keep is None and request.input.suffix.lower() in _WITH_PLACEHOLDERS:
+        keep = "placeholders"
+        if not isinstance(translator.search, BeamSearch):
+            kept, keep = Glossary(keep=[keep]), None
+            if count := sum(bool(kept.find(segment.text)) for segment in document.segments):
+                print_message(
+                    f"note: {count:,} texts of {request.input} have placeholders, which only beam search keeps. Check "
+                    "them, or give search=beam."
+                )
+    languages = request.translator.runs[0].languages
+    return open_glossary(request.glossary, keep, translator.tokenizer.target, languages)
+
+
+@dataclasses.dataclass
+class _DocumentWork:
+    """The translation of the sentences of a document, from where an interrupted command has stopped.
+
+    A line of the journal has a sentence, its translation, the words of both and their links, and of doubts: the number
+    of words, the number of doubtful ones, and the translation with marks around these.
+    """
+
+    request: Translating
+    translator: Translator
+    glossary: Glossary | None
+    files: PartialFiles
+
+    def __post_init__(self) -> None:
+        self.head, _ = choose_head(self.translator.heads, AUTO if names_all(self.request.head) else self.request.head)
+        self.doubts = list[Sequence[Any]]()
+
+    def translate(self, texts: Sequence[str]) -> Iterator[LinkedText]:
+        """The translation of each sentence with its links, in order, with the sentences before it as context."""
+        follower = Follower(self.translator.context_sentences, self.request.documents)
+        done = list(map(self._kept, self.files.kept("output"), texts))
+        if len(done) < self.files.lines:
+            raise self._other()
+        if done:
+            print_message(f"{len(done):,} sentences are translated already.")
+            follower.take(texts[: len(done)])
+        yield from done
+        write = self.files.writer("output")
+        with LineProgress(None, len(done), sentences=len(texts)) as progress:
+            for first in range(len(done), len(texts), CHUNK):
+                chunk = texts[first : first + CHUNK]
+                contexts = follower.take(chunk)
+                linked = list[LinkedText]()
+                for number, best in enumerate(self._translated(chunk, contexts, progress), first + 1):
+                    for note in best.notes:
+                        progress.say(f"warning: sentence {number} {note}")
+                    linked.append(LinkedText.of(best, self.head, self.request.shift).stripped())
+                    write(as_line([*linked[-1][:5], self._doubt(best)]))
+                self.files.flush()
+                progress.add(len(chunk))
+                yield from linked
+
+    def _translated(
+        self, texts: Sequence[str], contexts: Iterable[Sequence[str]], progress: LineProgress
+    ) -> Iterator[Translation]:
         requests = [
-            Request(text, "", context, glossary=glossary)
-            for text, context in zip(chunk, follower.take(chunk), strict=True)
+            Request(text, "", context, glossary=self.glossary) for text, context in zip(texts, contexts, strict=True)
         ]
-        batches = -(-len(chunk) // (translator.batch_sentences * translator.processes.count))
-        watch = progress.watch(len(chunk), batches)
-        for number, ranked in enumerate(translator.translate_chunk(requests, watch=watch, report=progress.say)):
-            for note in ranked[0].notes:
-                progress.say(f"warning: sentence {first + number + 1} {note}")
-            yield LinkedText.of(ranked[0], head, request.shift).stripped()
-        progress.add(len(chunk))
+        batches = -(-len(texts) // (self.translator.batch_sentences * self.translator.processes.count))
+        ranked: Sequence[Sequence[Translation]] = self.translator.translate_chunk(
+            requests, watch=progress.watch(len(texts), batches), report=progress.say
+        )
+        if self.request.doubts is not None:
+            ranked = self.request.doubts.add(self.translator, ranked)
+        return (each[0] for each in ranked)
+
+    def _doubt(self, best: Translation) -> Sequence[Any] | None:
+        if self.request.doubts is None:
+            return None
+        doubt = best.doubt or Doubt(())
+        self.doubts.append((len(doubt.confidence), len(doubt.doubtful), "".join(with_marks(best, MARKS, str))))
+        return self.doubts[-1]
+
+    def _kept(self, line: str, text: str) -> LinkedText:
+        """A sentence of the journal, which must be that of the document (UserError if not)."""
+        try:
+            source, target, source_words, target_words, links, doubt = json.loads(line)
+        except ValueError as error:
+            raise self._other() from error
+        if source != text or (doubt is None) != (self.request.doubts is None):
+            raise self._other()
+        self.doubts += [doubt] if doubt else []
+        return LinkedText.of_words(source, target, source_words, target_words, links)
+
+    def _other(self) -> UserError:
+        return UserError(
+            f"{self.request.output}.part is of another document, or was begun with other settings. Give the same ones, "
+            "or delete it to start again."
+        )
+
+    def doubt_notes(self) -> Iterator[str]:
+        """How many words are doubtful, and in which sentences."""
+        if not self.doubts:
+            return
+        doubtful = [(number, text) for number, (_, count, text) in enumerate(self.doubts, 1) if count]
+        words, wrong = (sum(doubt[at] for doubt in self.doubts) for at in (0, 1))
+        more = f" The first {_LISTED}:" if len(doubtful) > _LISTED else ""
+        listed = "".join(f"\n  sentence {number}: {visible(text)}" for number, text in doubtful[:_LISTED])
+        yield (
+            f"{wrong:,} of {words:,} words are more likely wrong than right, in {len(doubtful):,} of "
+            f"{len(self.doubts):,} sentences.{more}{listed}"
+        )

@@ -92,10 +92,13 @@ def arriving(lines: Iterator[str], most: int) -> Iterator[list[str]]:
 class LineProgress:
     """Shows how many lines are done, a context that removes its bar. Other messages go through `say`."""
 
-    def __init__(self, path: Path | None, done: int, shown: bool = True) -> None:
-        """`path` is the input, None for standard input; `done` lines of it are done before."""
+    def __init__(self, path: Path | None, done: int, shown: bool = True, sentences: int | None = None) -> None:
+        """`path` is the input, None for standard input; `done` lines of it are done before.
+
+        A document has `sentences` instead of lines.
+        """
         self._path, self._first, self._done, self._shown = path, done, done, shown
-        self._total: int | None = None
+        self._total, self._unit = sentences, "lines" if sentences is None else "sentences"
         self._progress: Progress | None = None
         self._started = time.monotonic()
 
@@ -141,8 +144,8 @@ class LineProgress:
                 self._total = count_lines(self._path)
         speed = (done - self._first) / seconds
         if not self._total:
-            self._progress.update(None, f"{done:,} lines | {speed:,.1f} lines/s")
+            self._progress.update(None, f"{done:,} {self._unit} | {speed:,.1f} {self._unit}/s")
             return
         left = (self._total - done) / speed if speed else 0.0
-        text = f"{done:,} of {self._total:,} lines | {speed:,.1f} lines/s | {clock(left)} left"
+        text = f"{done:,} of {self._total:,} {self._unit} | {speed:,.1f} {self._unit}/s | {clock(left)} left"
         self._progress.update(min(1.0, done / self._total), text)

@@ -33,7 +33,7 @@ HTML_HEAD = (
 _ENDS = re.compile("[\t\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 
 
-def as_line(value: Mapping[str, Any]) -> str:
+def as_line(value: Mapping[str, Any] | Sequence[Any]) -> str:
     """A value as JSON in one line, whatever its reader takes for the end of a line."""
     return _ENDS.sub(lambda end: f"\\u{ord(end[0]):04x}", json.dumps(value, ensure_ascii=False))
 
@@ -87,13 +87,13 @@ class Format(NamedTuple):
     def _text(self, line: int, rank: int, translation: Translation) -> str:
         del rank
         scores = f" ||| {translation.score:.4f} ||| {translation.log_prob:.4f}"
-        text = translation.tagged or "".join(_marked(translation, MARKS, str))
+        text = translation.tagged or "".join(with_marks(translation, MARKS, str))
         return f"{line} ||| {text}{scores}" if self.nbest > 1 else text + scores * self.scores
 
     def _html(self, line: int, rank: int, translation: Translation) -> str:
         """A paragraph; the first one begins the page, whose end HTML leaves out."""
         head = HTML_HEAD * (line == rank == 1)
-        return _ENDS.sub(" ", head + "".join(['<p dir="auto">', *_marked(translation, HTML_MARKS, html.escape)]))
+        return _ENDS.sub(" ", head + "".join(['<p dir="auto">', *with_marks(translation, HTML_MARKS, html.escape)]))
 
     def _tsv(self, line: int, rank: int, translation: Translation) -> str:
         del line, rank
@@ -137,7 +137,7 @@ class Format(NamedTuple):
         return links(translation, self.head, self.shift)
 
 
-def _marked(translation: Translation, marks: tuple[str, str], escape: Callable[[str], str]) -> Iterator[str]:
+def with_marks(translation: Translation, marks: tuple[str, str], escape: Callable[[str], str]) -> Iterator[str]:
     """The parts of a text, escaped, with marks around each doubtful word."""
     text, doubt, last = translation.text, translation.doubt, 0
     if doubt is not None:

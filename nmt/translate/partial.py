@@ -1,12 +1,14 @@
 """Output files of a long command, which keep what is written when the command is interrupted.
 
 The lines go to FILE.part, beside FILE. It becomes FILE at the end, and is packed then if FILE ends in .gz, .xz or .bz2.
-A command that is killed leaves it, and `resume=true` continues after its last whole line.
+A command that is killed leaves it, and `resume=true` continues after its last whole line. FILE.part of a document is a
+journal of its sentences, and is deleted when the document is written.
 """
 
 import contextlib
 import shutil
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Literal, TextIO
 
@@ -26,13 +28,14 @@ class PartialFiles:
         lines: the number of lines that are in all of them already.
     """
 
-    def __init__(self, outputs: Mapping[str, Path], resume: Resume) -> None:
-        """Open the partial files of outputs by key, among them "output".
+    def __init__(self, outputs: Mapping[str, Path], resume: Resume, unit: str = "lines") -> None:
+        """Open the partial files of outputs by key, among them "output"; `unit` is what a line is, for messages.
 
         Raises:
             UserError: there is nothing to resume, or something that must not be overwritten.
             OSError: a file cannot be written.
         """
+        self._unit = unit
         self._outputs = {key: path.resolve() for key, path in outputs.items()}
         self._parts = {key: path.with_name(f"{path.name}.part") for key, path in self._outputs.items()}
         self.lines = self._kept(resume)
@@ -43,8 +46,8 @@ class PartialFiles:
         lines = min(map(_whole_lines, kept), default=0)
         if kept and resume == "false":
             raise UserError(
-                f"An interrupted translation has left {lines:,} lines for {self._outputs['output']}. To continue it, "
-                f"add resume=true. To start again, delete them: {system.shell_command('rm', *kept)}"
+                f"An interrupted translation has left {lines:,} {self._unit} for {self._outputs['output']}. To "
+                f"continue it, add resume=true. To start again, delete them: {system.shell_command('rm', *kept)}"
             )
         if kept and len(kept) < len(self._parts):
             raise UserError(f"{kept[0]} was begun with other outputs. Give the same ones with resume={resume}.")
@@ -58,6 +61,11 @@ class PartialFiles:
     def writer(self, key: str) -> Callable[[str], None]:
         """Return a function that writes a line to a file."""
         return lambda line: print(line, file=self._files[key])
+
+    def kept(self, key: str) -> Iterator[str]:
+        """Yield the lines that are in a file already."""
+        with self._parts[key].open(encoding="utf-8", newline="\n") as file:
+            yield from islice(file, self.lines)
 
     def flush(self) -> None:
         """Write out all lines, so that a killed command leaves them."""
@@ -84,6 +92,13 @@ class PartialFiles:
                 part.chmod(output.stat().st_mode & 0o7777 if output.exists() else usual_mode(0o666))
                 system.replace(part, output)
 
+    def delete(self) -> None:
+        """Close and delete the files, whose lines are in the output in another form."""
+        for key, file in self._files.items():
+            file.close()
+            self._parts[key].unlink()
+        self._files, self._parts = {}, {}
+
     def keep(self) -> None:
         """Close the files and say how to continue; remove them if no line is in all of them."""
         for file in self._files.values():
@@ -93,22 +108,22 @@ class PartialFiles:
         lines = min(map(_whole_lines, parts), default=0)
         if lines > self.lines:
             print_message(
-                f"{lines:,} lines are translated and kept in {self._parts['output']}. To continue, run the same "
-                "command with resume=true."
+                f"{lines:,} {self._unit} are translated and kept in {self._parts['output']}. To continue, run the "
+                "same command with resume=true."
             )
         for part in parts if not lines else ():
             part.unlink()
 
 
 @contextlib.contextmanager
-def partial_files(outputs: Mapping[str, Path], resume: Resume) -> Iterator[PartialFiles]:
+def partial_files(outputs: Mapping[str, Path], resume: Resume, unit: str = "lines") -> Iterator[PartialFiles]:
     """Open partial files, which become the outputs if the context ends without an error.
 
     Raises:
         UserError: an output cannot be written; see also `PartialFiles`.
     """
     try:
-        files = PartialFiles(outputs, resume)
+        files = PartialFiles(outputs, resume, unit)
         try:
             yield files
             files.publish()

@@ -53,6 +53,7 @@ class Translating:
     shift: Literal[0, 1]
     show: Literal["links"] | None
     documents: Followed
+    encoding: str | None
     invalid: Invalid
     resume: Any
 
@@ -140,12 +141,7 @@ class Translating:
         """The settings that are given and that a document cannot have."""
         usual = {"format": "text", "scores": False, "prefix": None, "alignments": None, "heatmaps": None}
         usual |= {"terms": None, "tags": "none"}
-        given = [f"{key}={getattr(self, key)}" for key, value in usual.items() if getattr(self, key) != value]
-        return [
-            *given,
-            *["doubts=true"] * self.translator.doubts,
-            *[f"resume={self.resumes}"] * (self.resumes != "false"),
-        ]
+        return [f"{key}={getattr(self, key)}" for key, value in usual.items() if getattr(self, key) != value]
 
     @property
     def draws_weights(self) -> bool:

@@ -17,7 +17,7 @@ from nmt.build.torchrun import shared
 from nmt.data.document_lines import Follower
 from nmt.data.habits import LineWatch
 from nmt.data.lines import LineDecoder, open_lines
-from nmt.data.streams import name_of
+from nmt.data.streams import decoding, name_of
 from nmt.system.errors import UserError
 from nmt.system.files import STANDARD, is_regular
 from nmt.system.locks import OUTPUT, locked
@@ -42,8 +42,13 @@ def translate(request: Translating) -> int:
     What is written to a file is kept when the command is interrupted, and `resume` goes on from there. Under torchrun
     all processes translate, and the leader reads and writes.
     """
-    if request.input is not None and request.is_document:
-        return translate_document(request, request.input)
+    with decoding(request.encoding, "encoding"):
+        if request.input is not None and request.is_document:
+            return translate_document(request, request.input)
+        return _translate_lines(request)
+
+
+def _translate_lines(request: Translating) -> int:
     if request.only_text:
         request = dataclasses.replace(request, translator=for_text(request.translator))
     return shared(request.translator, request.keeps_weights, functools.partial(_translate, request))

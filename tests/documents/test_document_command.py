@@ -1,10 +1,15 @@
 """Documents on the command line: in and out by their ending, one message for what cannot be."""
 
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from tests.small import call, refusal
+from nmt.translation.glossary import Glossary
+from tests.small import Capture, call, environment, pairs, refusal, write_lines
 
 CUE = "1\n00:00:01,000 --> 00:00:03,000\n{}\n\n2\n00:00:03,100 --> 00:00:05,000\n{}\n"
 
@@ -32,7 +37,8 @@ def test_a_document_can_be_lines(trained: Path, tmp_path: Path) -> None:
         ([], "Give output=NAME.srt"),
         (["output=out.vtt"], "Give output=NAME.srt"),
         (["output=out.srt", "format=jsonl"], "format=jsonl: for lines only"),
-        (["output=out.srt", "scores=true", "resume=true"], "scores=True, resume=true: for lines only"),
+        (["output=out.srt", "scores=true", "tags=html"], "scores=True, tags=html: for lines only"),
+        (["output=out.srt", "resume=true"], "There is nothing to resume"),
     ],
 )
 def test_what_a_document_cannot_have(
@@ -56,3 +62,55 @@ def test_a_damaged_document_leaves_nothing(
     output = tmp_path / f"out{Path(name).suffix}"
     message = refusal(capfd, tmp_path, "translate", f"run={trained}", f"input={tmp_path / name}", f"output={output}")
     assert name in message
+
+
+UNFINISHED = """
+import sys, time
+from nmt.translate import document_file
+from nmt.translate.__main__ import run
+document_file.CHUNK = 4
+document_file.write_bytes = lambda *_: time.sleep(60)
+sys.exit(run())
+"""
+
+
+@pytest.mark.long
+def test_a_killed_document_continues_to_the_same_bytes(trained: Path, tmp_path: Path, capfd: Capture) -> None:
+    source, output, journal = (tmp_path / name for name in ("in.md", "out.md", "out.md.part"))
+    write_lines(source, [f"- **{sentence}** zwei\n" for sentence, _ in pairs(23, seed=9)])
+    line = [f"run={trained}", f"input={source}", f"output={output}", "threads=1"]
+    assert call("translate", *line) == 0
+    whole = output.read_bytes()
+    output.write_text("as it was")
+    with subprocess.Popen([sys.executable, "-c", UNFINISHED, *line], env=environment()) as process:
+        while process.poll() is None and (not journal.exists() or journal.read_bytes().count(b"\n") < 23):
+            time.sleep(0.02)
+        assert process.poll() is None
+        process.send_signal(signal.SIGKILL)
+    (tmp_path / ".out.md.lock").unlink()
+    assert output.read_text() == "as it was"
+    lines = journal.read_text(encoding="utf-8").split("\n")
+    write_lines(journal, lines[:14])
+    assert "has left 14 sentences for" in refusal(capfd, tmp_path, "translate", *line)
+    other = [*line[:1], f"input={tmp_path / 'other.md'}", *line[2:], "resume=true"]
+    write_lines(tmp_path / "other.md", ["eins\n"] * 23)
+    assert f"{journal} is of another document" in refusal(capfd, tmp_path, "translate", *other)
+    with journal.open("a", encoding="utf-8") as file:
+        file.write(lines[14][:30])  # as a kill in the middle of writing leaves
+    assert call("translate", *line, "resume=true") == 0
+    assert "14 sentences are translated already." in capfd.readouterr().err
+    assert output.read_bytes() == whole
+    assert {path.name for path in tmp_path.glob("*out*")} == {"out.md"}
+
+
+def test_placeholders_of_catalogues_are_kept(trained: Path, tmp_path: Path, capfd: Capture) -> None:
+    source, output = tmp_path / "in.json", tmp_path / "out.json"
+    source.write_text('{"a": "eins {name} zwei", "b": "drei"}', encoding="utf-8")
+    line = [f"run={trained}", f"input={source}", f"output={output}"]
+    assert call("translate", *line) == 0
+    assert output.read_text(encoding="utf-8").count("{name}") == 1
+    assert call("translate", *line, "search=greedy") == 0
+    assert "1 texts of" in capfd.readouterr().err
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Glossary, "find", lambda *_: pytest.fail("nothing is to be kept"))
+        assert call("translate", *line, "keep=[]") == 0
