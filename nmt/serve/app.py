@@ -1,7 +1,7 @@
 """The application: routes of the REST interface, the page, and their errors."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -17,6 +17,7 @@ from nmt.serve.corpus_rows import add_corpus
 from nmt.serve.figures import ServerFigures
 from nmt.serve.guard import Guard
 from nmt.serve.libre import add_libre
+from nmt.serve.memories import add_memories, offers
 from nmt.serve.pages import add_pages
 from nmt.serve.pool import ModelPool, Served
 from nmt.serve.problems import ProblemError, problem_of
@@ -30,7 +31,13 @@ PARTS = 6
 
 
 def application(
-    pool: ModelPool, hosts: list[str], most_bytes: int, *, host: str = "localhost", split_sentences: bool = True
+    pool: ModelPool,
+    hosts: list[str],
+    most_bytes: int,
+    *,
+    host: str = "localhost",
+    split_sentences: bool = True,
+    corrections: bool = True,
 ) -> ASGIApp:
     """The application for some models.
 
@@ -40,6 +47,7 @@ def application(
         most_bytes: of a request.
         host: where the server listens.
         split_sentences: of texts of LibreTranslate's clients.
+        corrections: whether they may be kept.
     """
     figures = ServerFigures(list(pool.models.values()))
     app = FastAPI(
@@ -53,7 +61,8 @@ def application(
     )
     _add_errors(app)
     _add_models(app, pool)
-    _add_state(app, pool, figures)
+    _add_state(app, pool, figures, offers(corrections))
+    add_memories(app, pool, corrections)
     add_corpus(app, pool)
     add_libre(app, pool, lines_only=not split_sentences)
     add_pages(app)
@@ -136,12 +145,13 @@ def encoded(value: Any, depth: int = 0, *, ascii_only: bool = False) -> str:
     return json.dumps(value, ensure_ascii=ascii_only, allow_nan=False)
 
 
-def _add_state(app: FastAPI, pool: ModelPool, figures: ServerFigures) -> None:
+def _add_state(app: FastAPI, pool: ModelPool, figures: ServerFigures, offered: Mapping[str, Any]) -> None:
     models = list(pool.models.values())
 
     @app.get("/v1/models", summary="The models")
     async def descriptions() -> JSONResponse:
-        return JSONResponse({"models": [{"id": model.id, **model.description} for model in models]})
+        described = [{"id": model.id, **model.description} for model in models]
+        return JSONResponse({"models": described, "offers": offered})
 
     @app.get("/health", summary="Whether every model answers, and what waits")
     async def health() -> JSONResponse:

@@ -43,7 +43,7 @@ def translate_document(request: Translating, path: Path) -> int:
         )
     if lines_only := request.lines_only:
         raise UserError(f"{', '.join(lines_only)}: for lines only, and input={path} is a document. Leave it out.")
-    check_paths({"input": path, "glossary": request.glossary}, {"output": output}, text=False)
+    check_paths({"input": path, "glossary": request.glossary, "memory": request.memory}, {"output": output}, text=False)
     document = _read(path, *request.translator.runs[0].languages)
     has_tags = any(segment.tags for segment in document.segments)
     translator = request.translator if has_tags else for_text(request.translator)
@@ -74,6 +74,7 @@ def _write(request: Translating, document: "Document", output: Path, opened: Cal
         glossary = request.open_glossary(translator.tokenizer.target)
         translate = functools.partial(_linked, request, translator, glossary, progress)
         write_bytes(output, document.write(translated(document, request.translator.runs[0].languages[0], translate)))
+        progress.say_remembered()
     for note in document.notes:
         print_message(f"note: {output}: {note}")
     return 0
@@ -92,7 +93,7 @@ def _linked(
     for first in range(0, len(texts), _CHUNK):
         chunk = texts[first : first + _CHUNK]
         requests = [
-            Request(text, "", context, glossary=glossary)
+            Request(text, "", context, glossary=glossary, memory=request.pairs)
             for text, context in zip(chunk, follower.take(chunk), strict=True)
         ]
         batches = -(-len(chunk) // (translator.batch_sentences * translator.processes.count))
@@ -100,5 +101,6 @@ def _linked(
         for number, ranked in enumerate(translator.translate_chunk(requests, watch=watch, report=progress.say)):
             for note in ranked[0].notes:
                 progress.say(f"warning: sentence {first + number + 1} {note}")
+            progress.count_remembered(ranked[0])
             yield LinkedText.of(ranked[0], head, request.shift).stripped()
         progress.add(len(chunk))
