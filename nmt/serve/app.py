@@ -23,6 +23,7 @@ from nmt.serve.pool import ModelPool, Served
 from nmt.serve.problems import ProblemError, problem_of
 from nmt.serve.rows import Row
 from nmt.serve.schemas import ExplainBody, ScoreBody, TranslateBody, WhatIfBody
+from nmt.serve.translated_files import add_files
 
 #: A model that computes one batch for longer than this is taken to be stuck, in seconds.
 STUCK = 300.0
@@ -65,6 +66,7 @@ def application(
     add_memories(app, pool, corrections)
     add_corpus(app, pool)
     add_libre(app, pool, lines_only=not split_sentences)
+    add_files(app, pool, most_bytes)
     add_pages(app)
     return Guard(app, hosts, most_bytes, figures.observe, host)
 

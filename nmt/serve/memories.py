@@ -100,7 +100,9 @@ def add_memories(app: FastAPI, pool: "ModelPool", corrections: bool = True) -> N
         try:
             added = await pool.off_loop(keep_correction, path, body.source, body.target, languages)
         except UserError as error:
-            raise of_user(error) from error
+            if str(error).startswith(("source:", "target:")):
+                raise of_user(error) from error
+            raise ProblemError(503, str(error)) from error
         return JSONResponse({"file": str(path), "added": added})
 
     @app.post("/v1/memory", summary="The pairs of the memory whose sources are most similar to a text")
@@ -112,4 +114,9 @@ def add_memories(app: FastAPI, pool: "ModelPool", corrections: bool = True) -> N
 
 def offers(corrections: bool) -> Mapping[str, Any]:
     """What the page can do beside translating."""
-    return {"corrections": corrections and keeps_documents(), "memory": can_compare(), "files": keeps_documents()}
+    files = ()
+    if keeps_documents():
+        from nmt.documents.formats import ENDINGS
+
+        files = ENDINGS
+    return {"corrections": corrections and keeps_documents(), "memory": can_compare(), "files": files}

@@ -63,7 +63,7 @@ def _read(path: Path, source: str, target: str) -> "Document":
 
 
 def _write(request: Translating, document: "Document", output: Path, opened: Callable[[], Translator]) -> int:
-    from nmt.documents.sentences import translated
+    from nmt.documents.sentences import SplitDocument
 
     with contextlib.ExitStack() as stack:
         stack.enter_context(locked(output.resolve(), OUTPUT))
@@ -72,8 +72,9 @@ def _write(request: Translating, document: "Document", output: Path, opened: Cal
             raise UserError("A document has one translation a sentence. Leave search.nbest= out.")
         progress = stack.enter_context(LineProgress(None, 0))
         glossary = request.open_glossary(translator.tokenizer.target)
-        translate = functools.partial(_linked, request, translator, glossary, progress)
-        write_bytes(output, document.write(translated(document, request.translator.runs[0].languages[0], translate)))
+        split = SplitDocument(document, request.translator.runs[0].languages[0])
+        translations = _linked(request, translator, glossary, progress, split.sentences)
+        write_bytes(output, document.write(split.joined(translations)))
         progress.say_remembered()
     for note in document.notes:
         print_message(f"note: {output}: {note}")
