@@ -77,7 +77,8 @@ def add_files(app: FastAPI, pool: ModelPool, most_bytes: int) -> None:
         try:
             data, name, notes = await _translated(request, pool, file, body, pool.model(chosen) if chosen else None)
         except UserError as error:
-            raise ProblemError(400, str(error), field="file", cure="Save the file again, or send another.") from error
+            detail, _, cure = str(error).rpartition(". ")
+            raise ProblemError(400, f"{detail}.", field="file", cure=cure) from error
         key = files.add(name, data)
         address = f"{request.base_url}download_file/{quote(key)}"
         return JSONResponse({"translatedFileUrl": address, "file": quote(key), "notes": notes})

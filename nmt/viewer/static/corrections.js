@@ -87,12 +87,12 @@ export class Corrections {
       box.focus();
     };
     const rows = matches.map(({ source, target, similarity }) => [
-      percent(similarity),
       visible(source),
       visible(target),
+      percent(similarity),
       h("button", { type: "button", class: "small", onclick: use(target) }, "Use this"),
     ]);
-    const made = table(["similar", "source", "kept translation", ""], rows, "Similar corrections", { class: "text" });
+    const made = table(["source", "kept translation", "similar", "edit"], rows, "Similar corrections", { class: "text" });
     place.replaceChildren(...(rows.length ? [h("h3", {}, "Similar sentences that were kept"), made] : []));
   }
 }

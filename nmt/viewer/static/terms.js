@@ -45,16 +45,13 @@ export function obeyed({ source, hypotheses, terms }) {
   return h(
     "ul",
     { class: "terms", "aria-label": "Terms in this sentence" },
-    terms.map((term) =>
-      h(
-        "li",
-        {},
-        said(source.text, term.source),
-        ...(term.target
-          ? [" is translated as ", said(hypotheses[0].text, term.target), "."]
-          : [` was not used: ${term.reason}.`]),
-      ),
-    ),
+    terms.map((term) => {
+      const before = said(source.text, term.source);
+      if (!term.target) return h("li", {}, before, ` was not used: ${term.reason}.`);
+      const after = said(hypotheses[0].text, term.target);
+      const same = before.textContent === after.textContent;
+      return h("li", {}, before, ...(same ? [" stays as it is."] : [" is translated as ", after, "."]));
+    }),
   );
 }
 
