@@ -23,6 +23,7 @@ from nmt.system.errors import UserError
 from nmt.text.canonical import shows_nothing
 from nmt.translation.glossary import Keep
 from nmt.translation.heads import AUTO
+from nmt.translation.memory import open_memory
 from nmt.translation.request import Request, requests_of
 from nmt.translation.term_files import open_glossary
 from nmt.translation.translator import Translator
@@ -34,12 +35,14 @@ if TYPE_CHECKING:
 
 #: A file of terms, or source term -> target term or its forms.
 Terms = str | Path | Mapping[str, str | Sequence[str]]
+#: A file of pairs, or source -> translation.
+Pairs = str | Path | Mapping[str, str]
 # Settings of `nmt.translate` for the output of translations, which nmt.load does not take.
 _OF_THE_COMMAND = frozenset(
     {
         *("run", "input", "input_format", "output", "alignments", "heatmaps", "view", "head", "shift"),
         *("prefix", "format", "tags", "scores", "weights", "include", "documents", "show", "resume", "invalid"),
-        *("heatmap_format", "glossary", "keep", "terms"),
+        *("heatmap_format", "glossary", "keep", "memory", "terms"),
     }
 )
 
@@ -95,6 +98,7 @@ class RunTranslator:
         glossary: Terms | None = None,
         keep: Sequence[Keep] = (),
         tags: Literal["none", "html"] = "none",
+        memory: Pairs | None = None,
     ) -> list[TranslatedSentence]:
         """The best translation of each sentence; see `nbest`.
 
@@ -103,7 +107,8 @@ class RunTranslator:
         """
         if tags not in ("none", "html"):
             raise UserError(f'tags={tags}: must be "none" or "html".')
-        return [ranked[0] for ranked in self._nbest(sentences, prefixes, contexts, documents, glossary, keep, tags)]
+        asked = sentences, prefixes, contexts, documents, glossary, keep, memory
+        return [ranked[0] for ranked in self._nbest(*asked, tags)]
 
     def translate_documents(self, documents: Iterable[Iterable[str]]) -> list[list[TranslatedSentence]]:
         """The best translations of the sentences of each document.
@@ -130,6 +135,7 @@ class RunTranslator:
         documents: Followed | None = None,
         glossary: Terms | None = None,
         keep: Sequence[Keep] = (),
+        memory: Pairs | None = None,
     ) -> list[list[TranslatedSentence]]:
         """The N translations of each sentence, best first, with "search.nbest=N": different texts, or fewer.
 
@@ -144,13 +150,15 @@ class RunTranslator:
             glossary: terms that translations must use: a file (.tsv, .csv or .tbx), or a mapping of source terms, each
                 to a target term or a list of its forms. docs/glossary.md explains them.
             keep: what to keep as it is: "placeholders", "numbers".
+            memory: pairs whose translations answer their sources, as they stand there: a file (.tmx, .tsv and what else
+                training reads), or a mapping. `remembered` of a translation says so.
 
         Raises:
             TypeError: something is not text, with its place: "sentences[3]: a float, not text."
             UserError: a sentence has a line break, the number of prefixes or contexts is not that of the sentences, the
                 model cannot write a prefix or a term, or the glossary has a mistake.
         """
-        return self._nbest(sentences, prefixes, contexts, documents, glossary, keep)
+        return self._nbest(sentences, prefixes, contexts, documents, glossary, keep, memory)
 
     def _nbest(
         self,
@@ -160,6 +168,7 @@ class RunTranslator:
         documents: Followed | None,
         glossary: Terms | None,
         keep: Sequence[Keep],
+        memory: Pairs | None,
         tags: str = "none",
     ) -> list[list[TranslatedSentence]]:
         lines, beginnings = python_text.texts(sentences, "sentences"), python_text.texts(prefixes, "prefixes")
@@ -173,8 +182,9 @@ class RunTranslator:
         opened = open_glossary(terms, keep, self._translator.tokenizer.target, self._languages)
         if opened is not None and not self._translator.attends:
             warnings.warn("decoder=none has no attention, so terms may be misplaced.", stacklevel=3)
+        pairs = open_memory(memory, self._languages)
         requests = [
-            Request(*each, glossary=opened)
+            Request(*each, glossary=opened, memory=pairs)
             for each in zip(lines, beginnings or repeat(""), seen or repeat(()), strict=False)
         ]
         translate = self._translator.translate_chunk

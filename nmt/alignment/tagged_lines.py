@@ -56,7 +56,8 @@ def translate_tagged(
         plain = plain_text(request.text)
         (joined,) = join(plain, best) if best else [empty(plain)]
         notes = [note for each in best for note in each[0].notes]
-        results.append([joined._replace(source=plain, tagged=written, notes=notes)])
+        remembered = bool(best) and all(each[0].remembered for each in best)
+        results.append([joined._replace(source=plain, tagged=written, notes=notes, remembered=remembered)])
     return results
 
 

@@ -49,7 +49,8 @@ _MARKS = (
 )
 _BZIP2 = re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)")
 _PACK, _SAVE = "Unpack it first.", "Save its text as plain text (UTF-8)."
-#: Endings of files of translators, whose pairs the extra `documents` reads as a table.
+#: Endings of files of translators, whose pairs the extra `documents` reads as a table. Its first row names the
+#: columns, but not surely in the last of them.
 MEMORIES = (".tmx", ".xliff", ".xlf", ".po", ".xlsx")
 #: What is not text: its first bytes, its name, and the cure.
 _KINDS = (

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from nmt.data.languages import language_code
 from nmt.data.lines import open_lines
 from nmt.data.stored import StoredLines, stored_lines, text_lines, without
+from nmt.data.streams import MEMORIES
 from nmt.data.text_formats import FIRST_LINES, format_of
 from nmt.system.errors import UserError
 
@@ -96,7 +97,8 @@ def _table(path: Path, lines: Sequence[str], known: Path | None, names: Sequence
     parsed = rows is not lines
     cells = [[cell.strip() for cell in row.split("\t")] for row in rows[:FIRST_LINES]]
     header = cells[0] if cells else []
-    if not (names and all(number_of(name, header) for name in names)) and not _is_header(header, cells[1:]):
+    is_named = bool(names) and all(number_of(name, header) for name in names)
+    if not is_named and path.suffix.lower() not in MEMORIES[:-1] and not _is_header(header, cells[1:]):
         return TextTable(rows, [], first, notes, parsed)
     listed = ", ".join(name or "-" for name in header)
     notes.append(f"{path}, line {first}: a header, not a pair ({listed}). If it is a pair, give data.lines=plain.")

@@ -87,6 +87,11 @@ def is_no_text(text: str) -> bool:
     return "\0" in text or _BEGIN in text or _END in text
 
 
+def is_unwritable(text: str) -> bool:
+    """Whether there are characters that XML cannot have."""
+    return _NO_TEXT.search(text) is not None
+
+
 class DecodedFile(NamedTuple):
     """A decoded file: text, its encoding, the byte order mark before it, and whether the encoding was recognised."""
 

@@ -65,6 +65,10 @@ _TEXTS = {
 }
 
 
+#: The endings of documents.
+ENDINGS = (*_TEXTS, *KINDS)
+
+
 class Document:
     """A document that was read.
 
@@ -114,20 +118,25 @@ def read_document(path: Path, source: str = "", target: str = "", encoding: str 
         raise UserError(f"{path} cannot be read: {error.strerror or error}.") from error
     if len(data) > MOST_BYTES:
         raise UserError(f"{path} has more than {MOST_BYTES >> 20} MiB. Split it.")
-    ending = path.suffix.lower()
+    return parse_document(data, str(path), source, target, encoding)
+
+
+def parse_document(data: bytes, name: str, source: str = "", target: str = "", encoding: str | None = None) -> Document:
+    """As `read_document`, for the bytes of a file of this name."""
+    ending = Path(name).suffix.lower()
     if ending in KINDS:
         slots = Slots()
-        return Document(slots, read_archive(data, str(path), ending, slots))
+        return Document(slots, read_archive(data, name, ending, slots))
     form = _TEXTS[ending]
     if ending == ".tmx":
         form = form._replace(read=partial(read_tmx, source=source, target=target))
     slots = Slots(form.bilingual)
-    encoded = decode(data, str(path), form.declared, encoding or RECOGNISE)
+    encoded = decode(data, name, form.declared, encoding or RECOGNISE)
     try:
         text = form.read(encoded.text, slots)
     except (ValueError, RecursionError) as error:
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else error
-        raise UserError(f"{path}: not a valid {ending} file: {reason}. Save it again, or rename it.") from error
+        raise UserError(f"{name}: not a valid {ending} file: {reason}. Save it again, or rename it.") from error
     document = Document(slots, lambda translations: encoded.encode(slots.fill(text, translations), form.markup))
     if encoded.recognised:
         document.encoding = encoded.encoding

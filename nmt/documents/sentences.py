@@ -1,7 +1,7 @@
 """Segments of a document as sentences for a translator, and their translations as segments again."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from nmt.alignment.tag_projection import LinkedText, project
 from nmt.documents.document_slots import is_language
@@ -21,19 +21,22 @@ def sentences_of(text: str, language: str) -> Iterator[tuple[str, str]]:
         yield sentences[-1][0], sentences[-1][1] + end
 
 
-def translated(
-    document: Document, language: str, translate: Callable[[Sequence[str]], Iterable[LinkedText]]
-) -> list[Segment]:
-    """The segments of a document, translated sentence by sentence, with their tags around the linked words.
+class SplitDocument:
+    """A document in sentences.
 
-    Args:
-        document: that was read.
-        language: of its sentences.
-        translate: called once, with all sentences that have words; gives as many translations.
+    Attributes:
+        sentences: that have words, in order.
     """
-    split = [list(sentences_of(segment.text, language)) for segment in document.segments]
-    results = iter(translate([text for sentences in split for text, _ in sentences if is_language(text)]))
-    return [_joined(segment, sentences, results) for segment, sentences in zip(document.segments, split, strict=True)]
+
+    def __init__(self, document: Document, language: str) -> None:
+        """`language` is that of the sentences."""
+        self._segments = [(segment, list(sentences_of(segment.text, language))) for segment in document.segments]
+        self.sentences = [text for _, split in self._segments for text, _ in split if is_language(text)]
+
+    def joined(self, translations: Iterable[LinkedText]) -> list[Segment]:
+        """The segments from a translation of each sentence, with their tags around the linked words."""
+        results = iter(translations)
+        return [_joined(segment, split, results) for segment, split in self._segments]
 
 
 def _joined(segment: Segment, sentences: Sequence[tuple[str, str]], results: Iterator[LinkedText]) -> Segment:

@@ -58,7 +58,7 @@ def searched(
     record = _record(translator, request.text, told) if tree or told is not None else None
     (ranked,) = translator.translate_chunk([request], line, watch=None if record is None else record.watch)
     beam = None
-    if record is not None and tree and can_look(ranked[0]):
+    if record is not None and tree and can_look(ranked[0]) and not ranked[0].remembered:
         hypotheses = [tokens_of(translator.tokenizer, each)[1] for each in ranked]
         beam = Beam(record.size, record.finish(), hypotheses)
     return ranked, beam
@@ -132,7 +132,7 @@ def _details(translator: Translator, translation: Translation, include: Set[Deta
         views if "self_weights" in include else None,
         before,
         cross=bool(include & {"weights", "self_weights"}),
-        forced=forced,
+        forced=len(translation.text) if translation.remembered else forced,
         **({} if "alternatives" in include else {"alternatives": 0}),
     )
 

@@ -134,6 +134,7 @@ def _hypothesis(translation: Translation, style: Style, details: Details) -> Jso
         "score": number(translation.score),
         "log_prob": number(translation.log_prob),
         "complete": not translation.cut,
+        "remembered": translation.remembered,
         "alignment": {
             "links": format_links(links(translation, style.head, style.shift)),
             "head": style.head,

@@ -76,9 +76,12 @@ class DoubtModel:
         return shares
 
     def of(self, translation: Translation) -> Doubt | None:
-        """The doubt of a translation that was predicted again; None without probabilities, or without attention."""
+        """The doubt of a translation that was predicted again; None without probabilities, or without attention.
+
+        What a memory has is a person's, and has none.
+        """
         rows = features(translation)
-        if rows.shape[1] != len(self.features):
+        if translation.remembered or rows.shape[1] != len(self.features):
             return None
         unattended = _unattended(translation)
         return Doubt(self.confidences(rows).round(4).tolist(), np.flatnonzero(unattended).tolist())

@@ -1,7 +1,7 @@
 """The application: routes of the REST interface, the page, and their errors."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -17,11 +17,13 @@ from nmt.serve.corpus_rows import add_corpus
 from nmt.serve.figures import ServerFigures
 from nmt.serve.guard import Guard
 from nmt.serve.libre import add_libre
+from nmt.serve.memories import add_memories, offers
 from nmt.serve.pages import add_pages
 from nmt.serve.pool import ModelPool, Served
 from nmt.serve.problems import ProblemError, problem_of
 from nmt.serve.rows import Row
 from nmt.serve.schemas import ExplainBody, ScoreBody, TranslateBody, WhatIfBody
+from nmt.serve.translated_files import add_files
 
 #: A model that computes one batch for longer than this is taken to be stuck, in seconds.
 STUCK = 300.0
@@ -30,7 +32,13 @@ PARTS = 6
 
 
 def application(
-    pool: ModelPool, hosts: list[str], most_bytes: int, *, host: str = "localhost", split_sentences: bool = True
+    pool: ModelPool,
+    hosts: list[str],
+    most_bytes: int,
+    *,
+    host: str = "localhost",
+    split_sentences: bool = True,
+    corrections: bool = True,
 ) -> ASGIApp:
     """The application for some models.
 
@@ -40,6 +48,7 @@ def application(
         most_bytes: of a request.
         host: where the server listens.
         split_sentences: of texts of LibreTranslate's clients.
+        corrections: whether they may be kept.
     """
     figures = ServerFigures(list(pool.models.values()))
     app = FastAPI(
@@ -53,9 +62,11 @@ def application(
     )
     _add_errors(app)
     _add_models(app, pool)
-    _add_state(app, pool, figures)
+    _add_state(app, pool, figures, offers(corrections))
+    add_memories(app, pool, corrections)
     add_corpus(app, pool)
     add_libre(app, pool, lines_only=not split_sentences)
+    add_files(app, pool, most_bytes)
     add_pages(app)
     return Guard(app, hosts, most_bytes, figures.observe, host)
 
@@ -136,12 +147,13 @@ def encoded(value: Any, depth: int = 0, *, ascii_only: bool = False) -> str:
     return json.dumps(value, ensure_ascii=ascii_only, allow_nan=False)
 
 
-def _add_state(app: FastAPI, pool: ModelPool, figures: ServerFigures) -> None:
+def _add_state(app: FastAPI, pool: ModelPool, figures: ServerFigures, offered: Mapping[str, Any]) -> None:
     models = list(pool.models.values())
 
     @app.get("/v1/models", summary="The models")
     async def descriptions() -> JSONResponse:
-        return JSONResponse({"models": [{"id": model.id, **model.description} for model in models]})
+        described = [{"id": model.id, **model.description} for model in models]
+        return JSONResponse({"models": described, "offers": offered})
 
     @app.get("/health", summary="Whether every model answers, and what waits")
     async def health() -> JSONResponse:

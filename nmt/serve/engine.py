@@ -13,6 +13,7 @@ from nmt.inspection.document import ALTERNATIVES, Json, Style
 from nmt.inspection.doubt import DoubtModel
 from nmt.inspection.whatif import check_pins
 from nmt.search import BeamSearch, GreedySearch, Search
+from nmt.translation.glossary import uses
 from nmt.translation.request import Request
 from nmt.translation.translator import Translator
 
@@ -118,16 +119,34 @@ class Engine:
             return [key()]
         translator = self._with(*key[:2])
         if key.alone:
-            return [translate(translator, request, self._style(translator, include), include, told)
-                    for request, include, told in works]  # fmt: skip
+            return [
+                self._with_terms(
+                    translate(translator, request, self._style(translator, include), include, told), request
+                )
+                for request, include, told in works
+            ]
         ranked = translator.translate_chunk([work.request for work in works])
         documents = []
         for (request, include, _), hypotheses in zip(works, ranked, strict=True):
             if request.pins:
                 check_pins(request.pins, hypotheses[0])
             style, forced = self._style(translator, include), forced_characters(translator, request.prefix)
-            documents.append(documented(translator, hypotheses, style, include, forced=forced))
+            document = documented(translator, hypotheses, style, include, forced=forced)
+            documents.append(self._with_terms(document, request))
         return documents
+
+    def _with_terms(self, document: Json, request: Request) -> Json:
+        """The document with `terms`, if there is a glossary: where each one is, and where its translation is."""
+        if request.glossary is None:
+            return document
+        best, source = document["hypotheses"][0], document["source"]["text"]
+        found = uses(request.glossary, source, best["text"], self.translator.tokenizer.target)
+        reason = {True: "the line comes from the memory"}.get(best["remembered"])
+        terms = [
+            {"source": [match.begin, match.end], "target": span and [*span], "reason": "" if span else reason or why}
+            for match, span, why in found
+        ]
+        return {**document, "terms": terms}
 
     def score(self, text: str, target: str, context: Sequence[str], include: Set[Detail]) -> Json:
         """The document of a translation that is given, in the form of an answer with translations."""

@@ -5,7 +5,7 @@ import itertools
 import json
 import re
 from email.message import Message
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
 from starlette.requests import Request
@@ -15,7 +15,23 @@ from nmt.serve.problems import ProblemError
 #: Fields of a form, beside repetitions of `q`.
 _FIELDS = 100
 _NAME = re.compile(rb'^content-disposition:.*?;\s*name\s*=\s*(?:"([^"\r\n]*)"|([^\s;]+))', re.IGNORECASE | re.MULTILINE)
+_FILE_NAME = re.compile(rb'^content-disposition:.*?;\s*filename\s*=\s*"([^"\r\n]*)"', re.IGNORECASE | re.MULTILINE)
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
+
+
+class Part(NamedTuple):
+    """A part of a form: its field, its content, and the name of its file; None for a field without a file."""
+
+    field: str
+    data: bytes
+    name: str | None
+
+
+class SentFile(NamedTuple):
+    """A file that a client sends."""
+
+    name: str
+    data: bytes
 
 
 async def read_fields(request: Request, most_texts: int) -> dict[str, Any]:
@@ -47,20 +63,44 @@ async def read_fields(request: Request, most_texts: int) -> dict[str, Any]:
     return dict(pairs) | ({"q": texts if len(texts) > 1 else texts[0]} if texts else {})
 
 
+async def read_file(request: Request) -> tuple[dict[str, str], SentFile]:
+    """The fields of a form, and its `file` (ProblemError 400 if there is none)."""
+    content = Message()
+    content["content-type"] = request.headers.get("content-type", "")
+    cure = "Send multipart/form-data with the fields file, source and target."
+    try:
+        if content.get_content_type() != "multipart/form-data":
+            raise ValueError("no form")
+        parts = _parts(await request.body(), str(content.get_param("boundary", "")), _FIELDS)
+        files = [part for part in parts if part.field == "file" and part.name is not None]
+        fields = {part.field: part.data.decode() for part in parts if part.name is None}
+    except ValueError as error:
+        raise ProblemError(400, "The body is not a form.", cure=cure) from error
+    if len(files) != 1:
+        raise ProblemError(400, "file: one file is expected.", field="file", cure=cure)
+    return fields, SentFile(files[0].name or "", files[0].data)
+
+
 def _multipart(body: bytes, boundary: str, most: int) -> list[tuple[str, str]]:
-    """The names and values of a form (RFC 7578; ValueError), in linear time. A file is a field like any other."""
+    """The names and values of a form (ValueError). A file is a field like any other."""
+    return [(part.field, part.data.decode()) for part in _parts(body, boundary, most)]
+
+
+def _parts(body: bytes, boundary: str, most: int) -> list[Part]:
+    """The parts of a form (RFC 7578; ValueError), in linear time."""
     if not boundary:
         raise ValueError("no boundary")
     if not body.strip():
         return []
     line = re.compile(rb"(?:^|\r?\n)--" + re.escape(boundary.encode("latin-1")) + rb"(--)?[ \t]*(?=\r?\n|$)")
     lines = list(itertools.islice(line.finditer(body), most + 2))
-    pairs = []
+    parts = []
     for begin, end in itertools.pairwise(lines):
         head, value = _HEAD_END.split(body[begin.end() : end.start()], maxsplit=1)
         if (name := _NAME.search(head)) is None:
             raise ValueError("a part has no name")
-        pairs.append(((name[1] or name[2]).decode(), value.decode()))
+        file = _FILE_NAME.search(head)
+        parts.append(Part((name[1] or name[2]).decode(), value, file and file[1].decode().replace("%22", '"')))
         if end[1]:
-            return pairs
+            return parts
     raise ValueError("too many parts, or no end")

@@ -35,19 +35,19 @@ def add_libre(app: FastAPI, pool: ModelPool, lines_only: bool = False) -> None:
     async def translate(request: Request) -> JSONResponse:
         body = await _body(request, pool)
         texts, markup = [body.q] if isinstance(body.q, str) else body.q, body.format == "html"
-        detected = _detected(pool, body, body.target)[0] if body.source.lower() == "auto" else None
-        model = _model_for(pool, body.source if detected is None else detected["language"], body.target)
+        found = detected(pool, body, body.target)[0] if body.source.lower() == "auto" else None
+        model = model_for(pool, body.source if found is None else found["language"], body.target)
         try:
             passages = await pool.off_loop(
-                lambda: [split_passages(text, _codes(model)[0], markup, lines_only) for text in texts]
+                lambda: [split_passages(text, codes_of(model)[0], markup, lines_only) for text in texts]
             )
         except ValueError as error:
             raise ProblemError(400, "q: a character reference is too long.", field="q", cure="Send text.") from error
-        sentences = await _translations(request, pool, model, passages, body)
+        sentences = await translations(request, pool, model, passages, body)
         joined = await pool.off_loop(lambda: [join_passages(each, sentences, markup) for each in passages])
         answer: dict[str, Any] = {"translatedText": joined}
-        if detected is not None:
-            answer["detectedLanguage"] = [detected] * len(texts)
+        if found is not None:
+            answer["detectedLanguage"] = [found] * len(texts)
         return JSONResponse({key: values[0] for key, values in answer.items()} if isinstance(body.q, str) else answer)
 
     @app.get("/languages", summary="LibreTranslate: languages")
@@ -58,10 +58,10 @@ def add_libre(app: FastAPI, pool: ModelPool, lines_only: bool = False) -> None:
 
     @app.post("/detect", summary="LibreTranslate: which source language, by its script")
     async def detect(request: Request) -> JSONResponse:
-        return JSONResponse(_detected(pool, await _body(request, pool)))
+        return JSONResponse(detected(pool, await _body(request, pool)))
 
 
-async def _translations(
+async def translations(
     request: Request, pool: ModelPool, model: Served, texts: Sequence[Sequence[TextBlock]], body: LibreBody
 ) -> Iterator[LinkedText]:
     """The translation of each sentence of some texts, with links if any has tags (ProblemError)."""
@@ -112,7 +112,8 @@ async def _body(request: Request, pool: ModelPool) -> LibreBody:
         raise ProblemError(400, str(problem.detail), **problem.more) from problem
 
 
-def _codes(model: Served) -> tuple[str, str]:
+def codes_of(model: Served) -> tuple[str, str]:
+    """The codes of the languages of a model."""
     return str(model.description["source"] or UNNAMED[0]), str(model.description["target"] or UNNAMED[1])
 
 
@@ -126,27 +127,27 @@ def _fit(own: str, asked: str, alone: bool) -> int:
     return 0 if language != wanted else 3 if script == in_script else 2
 
 
-def _model_for(pool: ModelPool, source: str, target: str) -> Served:
+def model_for(pool: ModelPool, source: str, target: str) -> Served:
     """The model that translates from one language to another; ProblemError 400 if there is none."""
     alone = len(pool.models) == 1
     fits = [
         (sum(fit), model)
         for model in pool.models.values()
-        if all(fit := [_fit(own, asked, alone) for own, asked in zip(_codes(model), (source, target), strict=True)])
+        if all(fit := [_fit(own, asked, alone) for own, asked in zip(codes_of(model), (source, target), strict=True)])
     ]
-    known = ", ".join(f"{ours} to {theirs}" for ours, theirs in map(_codes, pool.models.values()))
+    known = ", ".join(f"{ours} to {theirs}" for ours, theirs in map(codes_of, pool.models.values()))
     if not fits:
         detail = "source, target: no model translates between these languages."
         raise ProblemError(400, detail, cure=f"Give {known}.")
-    if not target and len({_codes(model)[1] for _, model in fits}) > 1:
+    if not target and len({codes_of(model)[1] for _, model in fits}) > 1:
         raise ProblemError(400, "target: several languages are possible.", field="target", cure=f"Give {known}.")
     return max(fits, key=lambda fit: fit[0])[1]
 
 
-def _detected(pool: ModelPool, body: LibreBody, target: str = "") -> list[dict[str, Any]]:
+def detected(pool: ModelPool, body: LibreBody, target: str = "") -> list[dict[str, Any]]:
     """Source languages whose script is that of the text, or all. Languages of one script are equally likely."""
     text = "\n".join([body.q] if isinstance(body.q, str) else body.q)[:_SAMPLE]
-    pairs = [_codes(model) for model in pool.models.values()]
+    pairs = [codes_of(model) for model in pool.models.values()]
     codes = [ours for ours, theirs in pairs if _fit(theirs, target, alone=len(pairs) == 1)] or [pairs[0][0]]
     codes = list(dict.fromkeys(codes))
     script = script_of(detectable(text, body.format == "html").split("\n"))
@@ -160,7 +161,7 @@ def _languages(pool: ModelPool) -> list[dict[str, Any]]:
     targets: dict[str, list[str]] = {}
     names: dict[str, str] = {}
     for model in pool.models.values():
-        source, target = _codes(model)
+        source, target = codes_of(model)
         if target not in targets.setdefault(source, []):
             targets[source].append(target)
         names |= dict(zip((source, target), model.description["languages"], strict=True))

@@ -16,6 +16,7 @@ from nmt.inspection.whatif import Edits, what_if
 from nmt.runs.run import Run
 from nmt.serve.answers import Answers
 from nmt.serve.engine import Engine, Key, SearchSettings, Work
+from nmt.serve.memories import ModelMemory
 from nmt.serve.problems import ProblemError, invalid, too_long
 from nmt.serve.rows import Row, Worker
 from nmt.serve.schemas import ExplainBody, ModelBody, PinBody, ScoreBody, SearchBody, TranslateBody, WhatIfBody
@@ -48,13 +49,14 @@ class Caps:
 
 @dataclass(frozen=True)
 class Served:
-    """A model that is served: its id, its run, what GET /v1/models says of it, its engine and its worker."""
+    """A model that is served: its id, its run, what GET /v1/models says of it, its engine, worker and memories."""
 
     id: str
     run: Run
     description: Mapping[str, Any]
     engine: Engine
     worker: Worker
+    memory: ModelMemory
 
     @property
     def named(self) -> dict[str, Any]:
@@ -115,8 +117,9 @@ class ModelPool:
         alone, most = "beam" in include or (live and len(texts) == 1), body.search.max_length
         key = Key(settings, bool(include or pins), alone)
         glossary = self._glossary(model, body, texts, settings)
+        pairs = model.memory.answers() if body.memory else None
         works = [
-            Work(Request(text, prefix, context, pins, most, glossary=glossary), include)
+            Work(Request(text, prefix, context, pins, most, glossary=glossary, memory=pairs), include)
             for text, prefix, context in zip(texts, prefixes, self._contexts(model, body, texts), strict=True)
         ]
         sizes = self._sizes(model, [work.request for work in works])

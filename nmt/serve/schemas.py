@@ -87,6 +87,7 @@ class TranslateBody(ModelBody):
     pins: Pins = []
     glossary: Terms = {}
     keep: Kept = []
+    memory: Annotated[bool, Field(description="whether the pairs of memory= answer texts that they have")] = True
     include: Include = ["alignment"]
 
 
@@ -128,6 +129,24 @@ class ExplainBody(ModelBody):
         Field(description="a word of the translation, by its number from 0 or its spelling; null for all words"),
     ] = None
     methods: Annotated[list[Method], Field(fail_fast=True, min_length=1, max_length=100)] = list(METHODS)
+
+
+Sentence = Annotated[Text, Field(min_length=1, max_length=10_000)]
+
+
+class CorrectionBody(Body):
+    """A source and the translation that a person has written for it."""
+
+    model: Annotated[Text | None, Field(description="the model whose run keeps it; the first if null")] = None
+    source: Sentence
+    target: Sentence
+
+
+class MemoryBody(Body):
+    """A text for which pairs are wanted."""
+
+    model: Text | None = None
+    text: Sentence
 
 
 class LibreBody(Body):

@@ -5,9 +5,11 @@ import importlib.util
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from nmt.build.open import TranslatorRequest
+from nmt.data.languages import UNNAMED
 from nmt.runs.run import Run
 from nmt.serve.description import describe
 from nmt.system.errors import UserError, install_command
@@ -35,6 +37,8 @@ class Serving:
     deadline: Amount
     languages: Any
     split_sentences: bool
+    memory: Path | None
+    corrections: bool
 
     def __post_init__(self) -> None:
         if self.translator.shortlist:
@@ -59,8 +63,8 @@ def serve(request: Serving) -> int:
         models = [served(request, run, name) for run, name in zip(runs, names(runs), strict=True)]
         caps = Caps(request.max_texts, request.max_pieces, request.max_beam, seconds=request.deadline)
         hosts, most = list(map(str, request.hosts)), request.max_bytes
-        split = request.split_sentences
-        app = application(ModelPool(models, caps), hosts, most, host=request.host, split_sentences=split)
+        kept = {"split_sentences": request.split_sentences, "corrections": request.corrections}
+        app = application(ModelPool(models, caps), hosts, most, host=request.host, **kept)
         for model in models:
             model.worker.start()
         address, port = listener.getsockname()[:2]
@@ -99,6 +103,7 @@ def served(request: Serving, run: Run, name: str) -> "Served":
     """A model, ready to be asked, after a first translation of its example."""
     from nmt.build.word_doubts import open_doubts
     from nmt.serve.engine import Engine
+    from nmt.serve.memories import ModelMemory
     from nmt.serve.pool import Served
     from nmt.serve.rows import RowQueue, Worker
 
@@ -114,4 +119,7 @@ def served(request: Serving, run: Run, name: str) -> "Served":
     description["search"] = engine.described(engine.defaults)
     if description["example"]:  # the first request need not wait for what is loaded on first use
         translator.translate_chunk([description["example"]])
-    return Served(name, run, description, engine, worker)
+    codes = str(description["source"] or UNNAMED[0]), str(description["target"] or UNNAMED[1])
+    memory = ModelMemory(run.folder, request.memory, codes)
+    memory.check(alone=len(request.translator.runs) == 1)
+    return Served(name, run, description, engine, worker, memory)

@@ -52,7 +52,8 @@ def translate_document(request: Translating, path: Path) -> int:
         )
     if lines_only := request.lines_only:
         raise UserError(f"{', '.join(lines_only)}: for lines only, and input={path} is a document. Leave it out.")
-    check_paths({"input": path, "glossary": request.glossary}, {"output": output}, text=False)
+    inputs = {"input": path, "glossary": request.glossary, "memory": request.memory}
+    check_paths(inputs, {"output": output}, text=False)
     document = _read(path, *request.translator.runs[0].languages, request.encoding)
     has_tags = any(segment.tags for segment in document.segments)
     translator = request.translator if has_tags else for_text(request.translator)
@@ -72,7 +73,7 @@ def _read(path: Path, source: str, target: str, encoding: str | None) -> "Docume
 
 
 def _write(request: Translating, document: "Document", output: Path, opened: Callable[[], Translator]) -> int:
-    from nmt.documents.sentences import translated
+    from nmt.documents.sentences import SplitDocument
 
     with contextlib.ExitStack() as stack:
         stack.enter_context(locked(output.resolve(), OUTPUT))
@@ -82,8 +83,8 @@ def _write(request: Translating, document: "Document", output: Path, opened: Cal
         glossary = _open_glossary(request, translator, document)
         files = stack.enter_context(partial_files({"output": output}, request.resumes, "sentences"))
         work = _DocumentWork(request, translator, glossary, files)
-        segments = translated(document, request.translator.runs[0].languages[0], work.translate)
-        write_bytes(output, document.write(segments))
+        split = SplitDocument(document, request.translator.runs[0].languages[0])
+        write_bytes(output, document.write(split.joined(work.translate(split.sentences))))
         files.delete()
     for note in [*document.notes, *work.doubt_notes()]:
         print_message(f"note: {output}: {note}")
@@ -143,17 +144,20 @@ class _DocumentWork:
                 for number, best in enumerate(self._translated(chunk, contexts, progress), first + 1):
                     for note in best.notes:
                         progress.say(f"warning: sentence {number} {note}")
+                    progress.count_remembered(best)
                     linked.append(LinkedText.of(best, self.head, self.request.shift).stripped())
                     write(as_line([*linked[-1][:5], self._doubt(best)]))
                 self.files.flush()
                 progress.add(len(chunk))
                 yield from linked
+            progress.say_remembered()
 
     def _translated(
         self, texts: Sequence[str], contexts: Iterable[Sequence[str]], progress: LineProgress
     ) -> Iterator[Translation]:
         requests = [
-            Request(text, "", context, glossary=self.glossary) for text, context in zip(texts, contexts, strict=True)
+            Request(text, "", context, glossary=self.glossary, memory=self.request.pairs)
+            for text, context in zip(texts, contexts, strict=True)
         ]
         batches = -(-len(texts) // (self.translator.batch_sentences * self.translator.processes.count))
         ranked: Sequence[Sequence[Translation]] = self.translator.translate_chunk(

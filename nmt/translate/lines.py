@@ -18,6 +18,7 @@ from nmt.search import SearchState, Step
 from nmt.system.progress import Progress, clock
 from nmt.system.terminal import print_message
 from nmt.translation.translator import Watch
+from nmt.translation.types import Translation
 
 QUIET_SECONDS = 2  # a quick command shows nothing
 CHARACTERS = 500_000  # about as many are in memory at most
@@ -101,6 +102,7 @@ class LineProgress:
         self._total, self._unit = sentences, "lines" if sentences is None else "sentences"
         self._progress: Progress | None = None
         self._started = time.monotonic()
+        self._remembered = 0
 
     def __enter__(self) -> Self:
         return self
@@ -115,6 +117,15 @@ class LineProgress:
             self._progress.say(line)
         else:
             print_message(line)
+
+    def count_remembered(self, translation: Translation) -> None:
+        """Count a translation if it is that of a memory."""
+        self._remembered += translation.remembered
+
+    def say_remembered(self) -> None:
+        """Say how many translations are those of a memory."""
+        if self._remembered:
+            self.say(f"note: {self._remembered:,} translations come from memory=, as they stand there.")
 
     def watch(self, lines: int, batches: int) -> Watch:
         """A watch that shows the progress of the next `lines`, which have about `batches` searches."""

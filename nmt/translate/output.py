@@ -48,6 +48,7 @@ class Format(NamedTuple):
         weights: whether JSON has the attention weights.
         head, shift: head and shift of the links.
         doubts: whether doubtful words are marked, and TSV and JSON have the confidence of each word.
+        memory: whether TSV and JSON say which translations are those of a memory.
     """
 
     name: str = "text"
@@ -57,12 +58,14 @@ class Format(NamedTuple):
     head: Head = AUTO
     shift: int = 0
     doubts: bool = False
+    memory: bool = False
 
     def legend(self) -> str:
         """The columns of a record in words; "" for formats that need none."""
         if self.name == "tsv":
             doubts = ", confidence of each word, their mean, the weakest word, unattended source words (words from 0)"
-            return f"Columns: source, translation, log-probability, score, pieces, links{doubts * self.doubts}."
+            memory = ", memory (yes or no)" * self.memory
+            return f"Columns: source, translation, log-probability, score, pieces, links{doubts * self.doubts}{memory}."
         if self.name != "text":
             return ""
         marks = f"Words in {MARKS[0]} {MARKS[1]} are more likely wrong than right." * self.doubts
@@ -93,7 +96,9 @@ class Format(NamedTuple):
     def _html(self, line: int, rank: int, translation: Translation) -> str:
         """A paragraph; the first one begins the page, whose end HTML leaves out."""
         head = HTML_HEAD * (line == rank == 1)
-        return _ENDS.sub(" ", head + "".join(['<p dir="auto">', *with_marks(translation, HTML_MARKS, html.escape)]))
+        kind = ' title="from the memory"' * translation.remembered
+        marked = with_marks(translation, HTML_MARKS, html.escape)
+        return _ENDS.sub(" ", head + "".join([f'<p dir="auto"{kind}>', *marked]))
 
     def _tsv(self, line: int, rank: int, translation: Translation) -> str:
         del line, rank
@@ -109,6 +114,7 @@ class Format(NamedTuple):
             doubt = translation.doubt or Doubt(())
             numbers = [doubt.confidence, [doubt.mean], [doubt.weakest], doubt.unattended]
             columns += tuple(" ".join(str(each) for each in row if each is not None) for row in numbers)
+        columns += ("yes" if translation.remembered else "no",) * self.memory
         return "\t".join(_ENDS.sub(" ", column) for column in columns)
 
     def _json(self, line: int, rank: int, translation: Translation) -> str:
@@ -125,6 +131,8 @@ class Format(NamedTuple):
         }
         if self.doubts:
             record["doubt"] = None if translation.doubt is None else translation.doubt.as_json()
+        if self.memory:
+            record["memory"] = translation.remembered
         if self.weights:
             weights = translation.weights
             record["weights"] = None if weights is None else weights.astype(float).round(6).tolist()
@@ -233,6 +241,7 @@ def terms(write_line: Callable[[str], None], glossary: Glossary, vocabulary: Voc
             source = best.source[match.begin : match.end]
             target = " | ".join(match.targets) if span is None else best.text[span[0] : span[1]]
             where = "" if span is None else f"{span[0]}-{span[1]}"
+            reason = "the line comes from the memory" if span is None and best.remembered else reason
             cells = (str(line.number), source, target, "no" if span is None else "yes", where, reason)
             write_line("\t".join(_ENDS.sub(" ", cell) for cell in cells))
 

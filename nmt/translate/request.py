@@ -18,6 +18,7 @@ from nmt.system.files import STANDARD
 from nmt.text.tokenizer import Vocabulary
 from nmt.translate.partial import Resume
 from nmt.translation.glossary import Glossary, Keep
+from nmt.translation.memory import TranslationMemory, open_memory
 from nmt.translation.term_files import open_glossary
 from nmt.translation.types import PictureFormat, View
 
@@ -44,6 +45,7 @@ class Translating:
     prefix: Path | None
     glossary: Path | None
     keep: Keep | Sequence[Keep] | None
+    memory: Path | None
     terms: Path | None
     alignments: Path | None
     heatmaps: Path | None
@@ -106,6 +108,11 @@ class Translating:
     def open_glossary(self, vocabulary: Vocabulary) -> Glossary | None:
         """The terms that translations must use (UserError as `nmt.translation.term_files.open_glossary`)."""
         return open_glossary(self.glossary, self.keep, vocabulary, self.translator.runs[0].languages)
+
+    @functools.cached_property
+    def pairs(self) -> TranslationMemory | None:
+        """The pairs that answer lines (UserError as `nmt.translation.memory.open_memory`)."""
+        return open_memory(self.memory, self.translator.runs[0].languages)
 
     @property
     def keeps_beam(self) -> bool:

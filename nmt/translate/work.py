@@ -58,6 +58,7 @@ def _translate(request: Translating, opened: Callable[[], Translator]) -> int:
     outputs = {key: getattr(request, key) for key in ("output", "alignments", "heatmaps", "terms")}
     outputs["output"] = outputs["output"] or STANDARD
     inputs = {"input": request.input or STANDARD, "prefix": request.prefix, "glossary": request.glossary}
+    inputs["memory"] = request.memory
     check_paths(inputs, outputs, folders=("heatmaps",))
     if request.output is None:
         check_standard_output("translations")
@@ -121,7 +122,8 @@ def _writers(
     else:
         nbest = translator.search.nbest
         doubts = request.translator.doubts
-        form = Format(request.format, nbest, request.scores, request.weights, head, request.shift, doubts)
+        remembers = request.memory is not None
+        form = Format(request.format, nbest, request.scores, request.weights, head, request.shift, doubts, remembers)
         writers = [records(output, form)]
         if legend := form.legend():
             print_message(legend)
@@ -172,6 +174,7 @@ class _Work:
             for line in self._translated(requests, watch):
                 self.done += 1
                 self._warn_all([f"line {line.number} {note}" for note in line.translations[0].notes])
+                self.progress.count_remembered(line.translations[0])
                 few = len(line.translations) < self.translator.search.nbest
                 self.fewer += few and not shows_nothing(line.translations[0].source)
                 for write in writers:
@@ -187,6 +190,7 @@ class _Work:
         self.prefixes.check_end()
         self.decoder.close()
         self._warn_all(self.watch.notes())
+        self.progress.say_remembered()
         if self.fewer:
             most = self.translator.search.nbest
             print_message(f"note: {self.fewer:,} lines have fewer than {most} different translations.")
@@ -225,7 +229,7 @@ class _Work:
         texts = [plain_text(line) for line in lines] if self.request.tags == "html" else lines
         self._warn_all(self.watch.add(texts))
         asked = zip(lines, given or repeat(""), self.follower.take(texts), strict=False)
-        return [Request(*each, glossary=self.glossary) for each in asked]
+        return [Request(*each, glossary=self.glossary, memory=self.request.pairs) for each in asked]
 
     def _chunks(self) -> Iterator[list[str]]:
         """Lists of lines that are not done: full lists from a file, the lines that have arrived from a pipe."""

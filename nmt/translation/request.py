@@ -5,9 +5,11 @@ from typing import NamedTuple
 
 from nmt.attention import Pins
 from nmt.search import Constraint, Penalties, Prefix
+from nmt.text.canonical import shows_nothing
 from nmt.text.spans import Span
 from nmt.translation.contexts import Tokens
 from nmt.translation.glossary import Glossary
+from nmt.translation.memory import TranslationMemory
 
 
 class Request(NamedTuple):
@@ -21,6 +23,7 @@ class Request(NamedTuple):
         max_length: the most target pieces of the text, or of each part of a long one.
         penalties: in place of those of a beam search.
         glossary: terms that the translation must use.
+        memory: pairs that answer the text if they have it and nothing else is asked for.
     """
 
     text: str
@@ -30,6 +33,14 @@ class Request(NamedTuple):
     max_length: int | None = None
     penalties: Penalties | None = None
     glossary: Glossary | None = None
+    memory: TranslationMemory | None = None
+
+    @property
+    def remembered(self) -> str | None:
+        """The translation that the memory has; None without it, and with a prefix or pins."""
+        if self.memory is None or self.pins or not shows_nothing(self.prefix):
+            return None
+        return self.memory.exact(self.text)
 
 
 def requests_of(texts: Iterable[str], contexts: Sequence[Sequence[str]] = ()) -> Iterator[Request]:

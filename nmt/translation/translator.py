@@ -2,7 +2,7 @@
 
 import functools
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 from itertools import chain, islice, pairwise, repeat
 
@@ -146,7 +146,8 @@ class Translator:
             UserError: the model has no pieces for a prefix, or no attention to pin.
         """
         asked = [Request(each) if isinstance(each, str) else each for each in requests]
-        parts, notes = self._parts(asked, first_line)
+        answers = self._remembered(asked)
+        parts, notes = self._parts(asked, first_line, answers)
         order = sorted(range(len(parts)), key=lambda row: (bool(parts[row].constraints), -len(parts[row].tokens)))
         searches = self.compute.parallel_searches
         batches = split(order, self.batch_sentences, searches)
@@ -170,18 +171,32 @@ class Translator:
             ]
             ranked[part.sentence].append([each._replace(pins=part.pins) for each in translations])
         return [
-            _noted(join(request.text, of_parts), of_parts, of_line) if of_parts else [empty(request.text)]
-            for request, of_parts, of_line in zip(asked, ranked, notes, strict=True)
+            _noted(join(request.text, of_parts), of_parts, of_line)
+            if of_parts
+            else [answers.get(at) or empty(request.text)]
+            for at, (request, of_parts, of_line) in enumerate(zip(asked, ranked, notes, strict=True))
         ]
 
-    def _parts(self, requests: Sequence[Request], first_line: int) -> tuple[list[SourcePart], list[list[str]]]:
-        """The parts of the requests that are not blank, and notes on each that is cut or too long."""
+    def _remembered(self, requests: Sequence[Request]) -> dict[int, Translation]:
+        """The translations that memories have, by the number of the request, with the weights of forced decoding."""
+        texts = {at: text for at, request in enumerate(requests) if (text := request.remembered) is not None}
+        if not texts:
+            return {}
+        asked = [requests[at] for at in texts]
+        contexts = [request.context for request in asked]
+        forced = self.force([request.text for request in asked], [*texts.values()], contexts)
+        return {at: each._replace(remembered=True) for at, each in zip(texts, forced, strict=True)}
+
+    def _parts(
+        self, requests: Sequence[Request], first_line: int, answered: Container[int]
+    ) -> tuple[list[SourcePart], list[list[str]]]:
+        """The parts of the requests that are neither blank nor answered, and notes on those cut or too long."""
         parts: list[SourcePart] = []
         notes: list[list[str]] = [[] for _ in requests]
         before = self._before([request.context for request in requests])
         for index, tokens in enumerate(self.tokenizer.source.encode([request.text for request in requests])):
             request = requests[index]
-            if shows_nothing(request.text):
+            if index in answered or shows_nothing(request.text):
                 continue
             spans = self.tokenizer.source.spans(tokens, request.text)
             ends = [0, len(tokens)]

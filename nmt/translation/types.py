@@ -94,6 +94,7 @@ class Translation(NamedTuple):
         tagged: the translation of a text with tags, with its tags; see `nmt.alignment.tagged_lines`.
         notes: warnings on the sentence, such as "is longer than the 50 positions ..."; the best translation has them.
         doubt: how likely each word is right; None if nobody asked.
+        remembered: whether a translation memory has it, which a person wrote: nothing was searched.
     """
 
     source: str
@@ -117,6 +118,7 @@ class Translation(NamedTuple):
     tagged: str = ""
     other_log_probs: Sequence[float] = ()
     doubt: Doubt | None = None
+    remembered: bool = False
 
 
 class Views(NamedTuple):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nmt.documents.formats import read_document
-from nmt.documents.sentences import translated
+from nmt.documents.sentences import SplitDocument
 from nmt.system.errors import UserError
 from tests.documents.test_catalogues import PO, YAML
 from tests.documents.test_markup_documents import MARKDOWN, PAGE, TMX, XLIFF
@@ -54,7 +54,8 @@ def test_damage_is_refused_or_kept(tmp_path: Path, name: str) -> None:
         try:
             document = read_document(tmp_path / name, "de", "en")
             assert document.write([None] * len(document.segments)) == data
-            document.write(translated(document, "de", lambda texts: [linked(text, swapped(text)) for text in texts]))
+            split = SplitDocument(document, "de")
+            document.write(split.joined(linked(text, swapped(text)) for text in split.sentences))
         except UserError as error:
             messages.append(str(error))
     assert len(messages) < 60

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from nmt.alignment.tag_projection import LinkedText
 from nmt.documents.formats import read_document
-from nmt.documents.sentences import translated
+from nmt.documents.sentences import SplitDocument
 
 
 def linked(source: str, target: str) -> LinkedText:
@@ -21,13 +21,9 @@ def translate(path: Path, data: bytes, word: Callable[[str], str]) -> tuple[list
     path.write_bytes(data)
     document = read_document(path, "de", "en")
     assert document.write([None] * len(document.segments)) == data
-    seen: list[str] = []
-
-    def by_word(sentences: Sequence[str]) -> list[LinkedText]:
-        seen.extend(sentences)
-        return [linked(sentence, word(sentence)) for sentence in sentences]
-
-    return seen, document.write(translated(document, "de", by_word))
+    split = SplitDocument(document, "de")
+    written = document.write(split.joined(linked(sentence, word(sentence)) for sentence in split.sentences))
+    return split.sentences, written
 
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzäöü"

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
+from nmt.links import parse_links
 from tests.serve.conftest import pool_of, served_by
 from tests.small import call, pairs, translation_of, words
 
@@ -68,8 +69,14 @@ def test_a_sentence_with_inline_tags_is_translated_as_a_whole(both: TestClient, 
 
 
 def test_tags_are_around_the_words_that_are_linked_to_theirs(both: TestClient) -> None:
+    (document,) = both.post("/v1/translate", json={"text": "eins zwei drei vier"}).json()["translations"]
+    best = document["hypotheses"][0]
+    linked = [target for source, target in parse_links(best["alignment"]["links"]).sure if source in (1, 2)]
+    words = best["text"].split()
+    words[min(linked)] = "<b>" + words[min(linked)]
+    words[max(linked)] += "</b>"
     answer = translated(both, q="<p>eins <b>zwei drei</b> vier</p>", format="html")
-    assert answer == "<p>one <b>two three</b> four</p>"
+    assert answer == f"<p>{' '.join(words)}</p>"
 
 
 def test_a_model_without_attention_keeps_tags(unattentive: Path) -> None:

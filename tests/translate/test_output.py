@@ -1,6 +1,7 @@
 """What `nmt.translate` writes beside text: formats, links, heatmaps; and translations that begin with a prefix."""
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -221,3 +222,34 @@ def test_a_model_without_attention_is_told_once_of_misplaced_terms(
     out = translate(unattentive, ["eins zwei", "eins"], here, f"glossary={here / 'terms.tsv'}")
     assert all("seven" in line.lower() for line in out)
     assert capfd.readouterr().err.count("decoder=none has no attention") == 1
+
+
+def test_a_memory_answers_exact_matches_and_every_format_marks_them(trained: Path, here: Path, capfd: Capture) -> None:
+    """With its links; a prefix asks for something else; other lines are as without the memory."""
+    sentences = ["eins zwei drei", "", "rot <i>", "vier"]
+    plain = translate(trained, sentences, here)
+    (here / "memory.tsv").write_text("eins  zwei drei\tone & seven\nrot <i>\tred <b>\n", encoding="utf-8")
+    memory = f"memory={here / 'memory.tsv'}"
+    capfd.readouterr()
+    assert translate(trained, sentences, here, memory) == ["one & seven", "", "red <b>", plain[3]]
+    assert "2 translations come from memory=" in capfd.readouterr().err
+    rows = [row.split("\t") for row in translate(trained, sentences, here, memory, "format=tsv")]
+    assert [row[-1] for row in rows] == ["yes", "no", "yes", "no"]
+    assert rows[0][4] != ""
+    assert len(rows[0][5].split()) >= 3, "a memory's translation has links"
+    records = [json.loads(row) for row in translate(trained, sentences, here, memory, "format=jsonl", "search.nbest=2")]
+    assert [(each["line"], each["rank"]) for each in records if each["memory"]] == [(1, 1), (3, 1)]
+    documents = [
+        json.loads(row) for row in translate(trained, sentences, here, memory, "format=json", "include=[beam]")
+    ]
+    assert [each["hypotheses"][0]["remembered"] for each in documents] == [True, False, True, False]
+    assert (documents[0]["beam"], documents[3]["beam"]["size"]) == (None, 5)
+    tagged = translate(trained, ["<p>eins <b>zwei drei</b></p>", "<b>vier</b>"], here, memory, "tags=html")
+    assert re.sub("</?[pb]>", "", tagged[0]) == "one &amp; seven"
+    write_lines(here / "prefixes.txt", ["eight", "", "", ""])
+    assert translate(trained, sentences, here, memory, f"prefix={here / 'prefixes.txt'}")[0].startswith("eight")
+    (here / "memory.tmx").write_text("<tmx>", encoding="utf-8")
+    line = (f"run={trained}", f"input={here / 'in.txt'}", f"output={here / 'new.txt'}", f"memory={here / 'memory.tmx'}")
+    assert call("translate", *line) == 1
+    assert "memory.tmx: not a valid .tmx file" in capfd.readouterr().err
+    assert not (here / "new.txt").exists()

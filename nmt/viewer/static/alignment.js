@@ -301,7 +301,7 @@ function legend(source, hypothesis) {
   const doubt = hypothesis.doubt;
   if (!doubt?.confidence.length) return null;
   const named = (side, numbers) =>
-    numbers.flatMap((at, place) => [place ? ", " : " ", h("bdi", {}, visible(side.words[at].text))]);
+    numbers.flatMap((at, place) => [place ? ", " : " ", h("bdi", {}, `“${visible(side.words[at].text)}”`)]);
   const { mean, weakest } = doubt;
   return h(
     "p",

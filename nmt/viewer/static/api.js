@@ -6,7 +6,8 @@ export function problemText(problem, status) {
   return [detail, problem?.cure].filter(Boolean).join(" ");
 }
 
-async function answered(response) {
+/** The JSON of a response; a problem document becomes an error with its own words. */
+export async function answered(response) {
   const type = response.headers.get("content-type") ?? "";
   const body = /json/.test(type) ? await response.json() : null;
   if (!response.ok) throw new Error(problemText(body, response.status));

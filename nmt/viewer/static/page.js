@@ -1,11 +1,14 @@
 /** The page of the server: translate a sentence and look inside the model. */
 
 import { get, post } from "./api.js";
+import { Corrections } from "./corrections.js";
 import { choice, entry, goTo, h } from "./dom.js";
 import { CorpusSection } from "./evaluation.js";
 import { Explanation } from "./explain.js";
+import { filePlace } from "./file.js";
 import { WhatIf } from "./question.js";
 import { Settings, UNASKED } from "./state.js";
+import { Terms } from "./terms.js";
 import { spelling } from "./text.js";
 import { section, Viewer } from "./viewer.js";
 
@@ -17,7 +20,7 @@ const IN_PARTS =
   "The text is long, so the model read it in parts. Translate one sentence to see Why this weight and Search.";
 
 /** What is forgotten when another sentence is translated. */
-const ANOTHER = { prefix: "", hypothesis: "", step: "", piece: "", ...UNASKED };
+const ANOTHER = { prefix: "", hypothesis: "", step: "", piece: "", memory: "", ...UNASKED };
 
 /** A model in one line: its languages, and how good it is. */
 function described(model) {
@@ -34,9 +37,11 @@ function described(model) {
 
 /** The page; its parts are made once, and shown again for each translation. */
 class Page {
-  constructor(models) {
-    this.models = models;
+  constructor(models, offers) {
+    Object.assign(this, { models, offers });
     this.settings = new Settings();
+    this.terms = new Terms(this.settings);
+    this.corrections = new Corrections(this.settings, offers);
     this.viewer = new Viewer(this.settings, {
       goOn: (path) => this.goOn(path),
       pinner: (hypothesis) => (this.isOwn(hypothesis) ? (...pin) => this.pin(...pin) : null),
@@ -132,12 +137,16 @@ class Page {
     const { model, own } = this.asked();
     const shown = this.viewer.current;
     const prefix = this.settings.get("prefix");
+    this.corrections.show(model, shown, this.viewer.hypothesis);
     const request = () => ({ ...this.request(), model: model.id });
-    this.whatif.element.hidden = this.explain.element.hidden = !model.attends;
+    this.explain.element.hidden = !model.attends;
+    const terms = this.settings.get("terms") || this.settings.get("keep");
+    // What if asks the model alone: its baseline obeys no terms and no memory.
+    this.whatif.element.hidden = !model.attends || terms || own.hypotheses[0].remembered;
     if (!model.attends) return;
     this.question.show(own, () => ({ ...request(), ...(prefix ? { prefix } : {}) }), model);
     const { text } = this.viewer.hypothesis;
-    const isUsual = !prefix && !this.settings.get("beam");
+    const isUsual = !prefix && !terms && !this.settings.get("beam") && !own.hypotheses[0].remembered;
     const target = shown !== own || !isUsual || this.viewer.hypothesis !== own.hypotheses[0] ? text : null;
     this.explanation.show(shown, model, target);
   }
@@ -180,7 +189,7 @@ class Page {
       // A beginning that was chosen for another sentence does not fit this one.
       const kept = this.prefix.value === settings.get("prefix") && text !== settings.get("text", this.first.example);
       const prefix = kept ? "" : this.prefix.value;
-      const next = { text, context: this.before.value, prefix };
+      const next = { text, context: this.before.value, prefix, ...this.terms.values() };
       const isAnother = Object.keys(next).some((name) => next[name] !== settings.get(name));
       settings.set(isAnother ? { ...ANOTHER, ...next } : {});
     };
@@ -216,6 +225,7 @@ class Page {
         limit("nbest", "Hypotheses", 1, 20),
         this.button,
       ),
+      this.terms.element,
       this.models.length > 1
         ? null
         : h("p", { class: "note" }, "To compare two models, serve both: ", h("code", {}, SERVE_TWO)),
@@ -223,13 +233,26 @@ class Page {
     );
   }
 
+  /** The place of documents, for the first model. */
+  files() {
+    return filePlace(this.offers.files, () => {
+      const { glossary = {}, keep = [] } = this.terms.request({ get: (name) => this.terms.values()[name] });
+      const { id, source, target } = this.first;
+      const terms = { glossary: JSON.stringify(glossary), keep: JSON.stringify(keep) };
+      return { model: id, source: source ?? "source", target: target ?? "target", ...terms };
+    });
+  }
+
   start(main) {
     const ask = section("translate", "Translate");
-    ask.body.append(this.form());
+    ask.body.append(this.form(), this.files());
     this.whatif.element.hidden = this.explain.element.hidden = true;
+    const [sentence, ...parts] = this.viewer.parts;
     main.replaceChildren(
       ask.element,
-      ...this.viewer.parts.map((each) => each.element),
+      sentence.element,
+      this.corrections.element,
+      ...parts.map((each) => each.element),
       this.whatif.element,
       this.explain.element,
       this.corpus.element,
@@ -256,7 +279,7 @@ class Page {
     const { settings } = this;
     document.querySelector("#about").textContent = described(this.first);
     await this.corpus.update(this.first, this.second);
-    const asked = ["text", "context", "prefix", "model", "with", "beam", "nbest"];
+    const asked = ["text", "context", "prefix", "model", "with", "beam", "nbest", "terms", "keep", "memory"];
     const key = JSON.stringify(asked.map((name) => settings.get(name)));
     if (key === this.shown) {
       if (names === null) this.showQuestions(); // Back and Forward may lead to another question
@@ -267,6 +290,7 @@ class Page {
     if (this.box.value !== text) this.box.value = text;
     if (this.before.value !== settings.get("context")) this.before.value = settings.get("context");
     if (this.prefix.value !== settings.get("prefix")) this.prefix.value = settings.get("prefix");
+    this.terms.fill();
     if (!text.trim()) {
       this.say("Write a sentence, then choose Translate.", Boolean(this.viewer.translations));
       this.list();
@@ -301,7 +325,8 @@ class Page {
 
   async translated(text) {
     const prefix = this.settings.get("prefix");
-    const body = { ...this.request(), text, include: INCLUDE, ...(prefix ? { prefix } : {}) };
+    const more = { ...this.terms.request(), ...(this.settings.get("memory") === "off" ? { memory: false } : {}) };
+    const body = { ...this.request(), text, include: INCLUDE, ...(prefix ? { prefix } : {}), ...more };
     const one = await post("v1/translate", { ...body, ...this.context(this.first) });
     const translations = [{ name: this.first.id, translation: one.translations[0] }];
     if (!this.second) {
@@ -324,8 +349,8 @@ class Page {
 
 const main = document.querySelector("main");
 get("v1/models")
-  .then(({ models }) => {
-    new Page(models).start(main);
+  .then(({ models, offers }) => {
+    new Page(models, offers).start(main);
   })
   .catch((error) => {
     main.replaceChildren(h("p", { class: "problem", role: "alert" }, `The server does not answer: ${error.message}`));

@@ -3,7 +3,7 @@
 /** The settings of What if and Explanation?: the question that was asked. */
 export const QUESTIONS = ["if", "iftext", "ifbefore", "ifprefix", "ifstep", "ifpiece", "explain"];
 
-const STEPS = ["text", "prefix", ...QUESTIONS];
+const STEPS = ["text", "prefix", "terms", "keep", ...QUESTIONS];
 
 /** No question, for another sentence. */
 export const UNASKED = Object.fromEntries(QUESTIONS.map((name) => [name, ""]));

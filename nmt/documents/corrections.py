@@ -1,0 +1,84 @@
+"""Corrections of translations, which a person keeps in a translation memory (TMX 1.4)."""
+
+import html
+import time
+from functools import partial
+from pathlib import Path
+
+from nmt.documents.document_slots import decode, is_unwritable
+from nmt.documents.memories import table_of
+from nmt.documents.xml_text import XML_DECLARED, check_xml
+from nmt.system.errors import UserError
+from nmt.system.files import write_bytes
+from nmt.system.locks import Locked, LockedError, locked
+
+#: The most bytes of a memory of corrections: two hundred thousand pairs.
+MOST_BYTES = 1 << 26
+#: Seconds that a correction waits for another one of the same file.
+PATIENCE = 10
+_KEEPING = Locked("is writing corrections", "try again", "another folder")
+_HEADER = (
+    '<?xml version="1.0" encoding="UTF-8"?>\n<tmx version="1.4">\n<header creationtool="nmt" creationtoolversion="1" '
+    'segtype="sentence" o-tmf="nmt" adminlang="en" srclang="{}" datatype="plaintext"/>\n<body>\n</body>\n</tmx>\n'
+)
+_escape = partial(html.escape, quote=False)
+
+
+def keep_correction(path: Path, source: str, target: str, languages: tuple[str, str]) -> bool:
+    """Add a pair at the end of a memory, which is made if it is missing; what it has stays byte for byte.
+
+    Several threads and processes may do so at once.
+
+    Returns:
+        Whether it was added: not if the last pair of this source is this one.
+
+    Raises:
+        UserError: a text is blank or has characters that XML lacks, the file is no TMX or too large, or it cannot be
+            written.
+    """
+    source, target = " ".join(source.split()), " ".join(target.split())
+    for side, text in (("source", source), ("target", target)):
+        if not text or is_unwritable(text):
+            raise UserError(f"{side}: is blank, or has characters that no text has. Give a line with words.")
+    until = time.monotonic() + PATIENCE
+    while True:
+        try:
+            with locked(path, _KEEPING):
+                return _added(path, source, target, languages)
+        except LockedError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.05)
+
+
+def _added(path: Path, source: str, target: str, languages: tuple[str, str]) -> bool:
+    codes = [code.replace("_", "-") for code in languages]
+    if codes[0].partition("-")[0].lower() == codes[1].partition("-")[0].lower():
+        codes = ["source", "target"]  # readers go by language
+    encoded = decode(_HEADER.format(codes[0]).encode(), str(path))
+    if path.exists():
+        encoded = decode(path.read_bytes(), str(path), XML_DECLARED)
+        try:
+            is_memory = any(token.name == "tmx" for token in check_xml(encoded.text)[:10])
+        except ValueError as error:
+            raise UserError(f"{path}: not a valid .tmx file: {error}. Restore it, or move it away.") from error
+        if not is_memory or (at := encoded.text.rfind("</body>")) < 0:
+            raise UserError(f"{path}: not a .tmx file with a body. Move it away.")
+        rows = [row.split("\t") for row in table_of(path).decode().splitlines()] if "<tu" in encoded.text else []
+        if rows and set(codes) <= {*map(str, rows[0])}:
+            ours, theirs = (rows[0].index(code) for code in codes)
+            last = next((row for row in reversed(rows) if row[ours] == source), None)
+            if last is not None and last[theirs] == target:
+                return False
+    at = encoded.text.rfind("</body>")
+    now = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    variants = (
+        f'<tuv xml:lang="{_escape(code)}"><seg>{_escape(text)}</seg></tuv>\n'
+        for code, text in zip(codes, (source, target), strict=True)
+    )
+    unit = f'<tu creationdate="{now}">\n{"".join(variants)}</tu>\n'
+    data = encoded.encode(encoded.text[:at] + unit + encoded.text[at:], markup=True)
+    if len(data) > MOST_BYTES:
+        raise UserError(f"{path} would have more than {MOST_BYTES >> 20} MiB. Move it away, and begin another.")
+    write_bytes(path, data)
+    return True

@@ -1,0 +1,140 @@
+"""LibreTranslate's files: a document is sent, translated as a whole, and fetched from the address in the answer."""
+
+import json
+import re
+import secrets
+import time
+from collections.abc import Callable
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote
+
+from fastapi import FastAPI, Request
+from pydantic import ValidationError
+from starlette.responses import JSONResponse, Response
+
+from nmt.serve.forms import SentFile, read_file
+from nmt.serve.libre import codes_of, detected, model_for, translations
+from nmt.serve.memories import keeps_documents
+from nmt.serve.passages import Block, Passage
+from nmt.serve.pool import ModelPool, Served
+from nmt.serve.problems import ProblemError, of_pydantic
+from nmt.serve.schemas import LibreBody
+from nmt.system.errors import UserError, install_command
+
+if TYPE_CHECKING:
+    from nmt.documents.sentences import SplitDocument
+
+#: Seconds that a translated file waits for its client, and how many largest files may wait.
+PATIENCE, WAITING = 1800.0, 16
+_LEFT_OUT = re.compile(r'[\0-\x1f\x7f-\x9f/\\:*?"<>|]+')
+
+
+class WaitingFile(NamedTuple):
+    """A translated file until it is fetched: its name, its content, and when it goes."""
+
+    name: str
+    data: bytes
+    until: float
+
+
+class WaitingFiles:
+    """Translated files in memory, for the clients that know their addresses; the oldest make room."""
+
+    def __init__(self, most_bytes: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._most, self._clock = WAITING * most_bytes, clock
+        self._files: dict[str, WaitingFile] = {}
+
+    def add(self, name: str, data: bytes) -> str:
+        """Hold a file; return what its address ends with."""
+        now = self._clock()
+        self._files = {key: each for key, each in self._files.items() if each.until > now}
+        while self._files and sum(len(each.data) for each in self._files.values()) + len(data) > self._most:
+            self._files.pop(next(iter(self._files)))
+        key = f"{secrets.token_urlsafe(16)}.{name}"
+        self._files[key] = WaitingFile(name, data, now + PATIENCE)
+        return key
+
+    def get(self, key: str) -> WaitingFile:
+        """A file that waits (ProblemError 404 if it is gone)."""
+        file = self._files.get(key)
+        if file is None or file.until <= self._clock():
+            raise ProblemError(404, "This file is not here, or not any more.", cure="Send the document again.")
+        return file
+
+
+def add_files(app: FastAPI, pool: ModelPool, most_bytes: int) -> None:
+    """Add the routes; `most_bytes` is the limit of a request."""
+    files = WaitingFiles(most_bytes)
+
+    @app.post("/translate_file", summary="LibreTranslate: translate a document")
+    async def translate(request: Request) -> JSONResponse:
+        if not keeps_documents():
+            cure = f"Install it: {install_command('documents')}"
+            raise ProblemError(501, "Files need the extra documents, which this server lacks.", cure=cure)
+        fields, file = await read_file(request)
+        body, chosen = _body(fields), fields.get("model")
+        try:
+            data, name, notes = await _translated(request, pool, file, body, pool.model(chosen) if chosen else None)
+        except UserError as error:
+            detail, _, cure = str(error).rpartition(". ")
+            raise ProblemError(400, f"{detail}.", field="file", cure=cure) from error
+        key = files.add(name, data)
+        address = f"{request.base_url}download_file/{quote(key)}"
+        return JSONResponse({"translatedFileUrl": address, "file": quote(key), "notes": notes})
+
+    @app.get("/download_file/{key}", summary="LibreTranslate: a translated document")
+    async def download(key: str) -> Response:
+        file = files.get(key)
+        headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(file.name)}"}
+        return Response(file.data, media_type="application/octet-stream", headers=headers)
+
+
+def _body(fields: dict[str, Any]) -> LibreBody:
+    """The fields beside the file; `glossary` and `keep` are JSON (ProblemError)."""
+    try:
+        given = {name: json.loads(fields[name]) for name in ("glossary", "keep") if fields.get(name)}
+        return LibreBody.model_validate({**fields, "q": "", **given})
+    except ValidationError as error:
+        raise of_pydantic(error.errors(), status=400) from error
+    except (ValueError, RecursionError) as error:
+        raise ProblemError(400, "glossary, keep: not JSON.", field="glossary", cure="Send JSON.") from error
+
+
+async def _translated(
+    request: Request, pool: ModelPool, file: SentFile, body: LibreBody, chosen: Served | None
+) -> tuple[bytes, str, list[str]]:
+    """The translated document, its name, and notes on it (UserError if it cannot be read, or ProblemError)."""
+    from nmt.documents.formats import ENDINGS, Document, parse_document
+    from nmt.documents.sentences import SplitDocument
+
+    path = PurePosixPath(_LEFT_OUT.sub("_", file.name.replace("\\", "/").rpartition("/")[2])[-150:] or "file")
+    if path.suffix.lower() not in ENDINGS:
+        detail = f"file: {path.suffix or 'a file without an ending'} is not a format that is read here."
+        raise ProblemError(400, detail, field="file", cure=f"Send one of: {' '.join(ENDINGS)}")
+
+    def parsed(source: str, target: str) -> Document:
+        return parse_document(file.data, path.name, source, target)
+
+    first = codes_of(pool.first)
+    language = body.source
+    if language.lower() == "auto" and len(pool.models) > 1:
+        sample = await pool.off_loop(parsed, *first)
+        text = "\n".join(segment.text for segment in sample.segments[:500])
+        language = detected(pool, LibreBody(q=text), body.target)[0]["language"]
+    elif language.lower() == "auto":
+        language = first[0]
+    model = chosen or model_for(pool, language, body.target)
+    source, target = codes_of(model)
+    document = await pool.off_loop(parsed, source, target)
+    split = await pool.off_loop(SplitDocument, document, source)
+    tags = [tag for segment in document.segments for tag in segment.tags]
+    block = Block([Passage(re.sub(r"[\r\n]", " ", text), translated=True) for text in split.sentences], tags)
+    results = await translations(request, pool, model, [[block]], body)
+    data = await pool.off_loop(_written, document, split, results)
+    return data, f"{path.stem}.{target}{path.suffix}", document.notes
+
+
+def _written(document: Any, split: "SplitDocument", results: Any) -> bytes:
+    written: bytes = document.write(split.joined(results))
+    return written

@@ -1,0 +1,98 @@
+/** The section of a person's own translation: terms that were obeyed, pairs of the memory, and what is kept. */
+
+import { post } from "./api.js";
+import { entry, h, table } from "./dom.js";
+import { obeyed } from "./terms.js";
+import { percent, visible } from "./text.js";
+import { section } from "./viewer.js";
+
+const LONGEST = 10_000; // characters that the memory takes
+
+/** Shows a translation in a box to edit; nothing is kept without a click. */
+export class Corrections {
+  /**
+   * @param {import("./state.js").Settings} settings hold whether the memory answers.
+   * @param {{corrections: boolean, memory: boolean}} offers of the server.
+   */
+  constructor(settings, offers) {
+    Object.assign(this, { settings, offers, drafts: new Map() });
+    const { element, body } = section("yours", "Your translation");
+    Object.assign(this, { element, body });
+    this.element.hidden = true;
+  }
+
+  /** Show the hypothesis of a document that a model has made. */
+  show(model, document_, hypothesis) {
+    const parts = [this.origin(hypothesis), obeyed(document_), ...this.editor(model, document_.source.text, hypothesis)];
+    this.body.replaceChildren(...parts.filter(Boolean));
+    this.element.hidden = !this.body.children.length;
+  }
+
+  /** Whether a person wrote the translation, and the way to the model's own. */
+  origin(hypothesis) {
+    const isOff = this.settings.get("memory") === "off";
+    if (!hypothesis.remembered && !isOff) return null;
+    const go = () => this.settings.set({ memory: isOff ? "" : "off", hypothesis: "" });
+    return h(
+      "p",
+      { class: "lead" },
+      isOff ? "The memory is not asked. " : "This translation comes from the memory: a person wrote it. ",
+      h("button", { type: "button", class: "small", onclick: go }, isOff ? "Ask the memory" : "Show the model’s own"),
+    );
+  }
+
+  editor(model, source, hypothesis) {
+    if (!this.offers.corrections || source.length > LONGEST) return [];
+    const key = JSON.stringify([model.id, source, hypothesis.text]);
+    const box = h("textarea", { rows: 2, dir: "auto", lang: model.target ?? null });
+    box.value = this.drafts.get(key) ?? hypothesis.text;
+    box.addEventListener("input", () => this.drafts.set(key, box.value));
+    const status = h("p", { class: "status", role: "status" });
+    const say = (text, problem = false) => {
+      status.textContent = text;
+      status.classList.toggle("problem", problem);
+    };
+    const similar = h("div", {});
+    const keep = async (event) => {
+      event.preventDefault();
+      try {
+        const { file, added } = await post("v1/corrections", { model: model.id, source, target: box.value });
+        this.drafts.delete(key);
+        say(added ? `Kept in ${file} on this server.` : `${file} has this translation already.`);
+        await this.offer(model, source, similar, box);
+      } catch (error) {
+        say(error.message, true);
+      }
+    };
+    this.offer(model, source, similar, box);
+    return [
+      h(
+        "form",
+        { class: "ask", onsubmit: keep },
+        entry("Correct the translation, then keep it", box),
+        h("button", { type: "submit" }, "Keep this translation"),
+      ),
+      status,
+      similar,
+    ];
+  }
+
+  /** The pairs of the memory that are similar to a source, each with a way into the box. */
+  async offer(model, source, place, box) {
+    if (!this.offers.memory) return;
+    const { matches } = await post("v1/memory", { model: model.id, text: source }).catch(() => ({ matches: [] }));
+    const use = (target) => () => {
+      box.value = target;
+      box.dispatchEvent(new Event("input"));
+      box.focus();
+    };
+    const rows = matches.map(({ source, target, similarity }) => [
+      visible(source),
+      visible(target),
+      percent(similarity),
+      h("button", { type: "button", class: "small", onclick: use(target) }, "Use this"),
+    ]);
+    const made = table(["source", "kept translation", "similar", "edit"], rows, "Similar corrections", { class: "text" });
+    place.replaceChildren(...(rows.length ? [h("h3", {}, "Similar sentences that were kept"), made] : []));
+  }
+}

@@ -1,0 +1,70 @@
+/** A place for a document: it is translated as a whole, and comes back in its own format. */
+
+import { answered } from "./api.js";
+import { entry, h } from "./dom.js";
+
+/**
+ * @param {string[]} endings of documents that the server reads; [] if it reads none.
+ * @param {() => Object<string, string>} fields of the request: the model, the languages, the terms.
+ */
+export function filePlace(endings, fields) {
+  const title = h("summary", {}, "Translate a file");
+  if (!endings.length) {
+    const cure = h("code", {}, "pip install 'attention-nmt[documents]'");
+    return h("details", {}, title, h("p", { class: "note" }, "This server reads no documents. To add them: ", cure));
+  }
+  const input = h("input", { type: "file", accept: endings.join(",") });
+  const button = h("button", { type: "submit" }, "Translate the file");
+  const status = h("div", { class: "status", role: "status" });
+  const say = (...parts) => status.replaceChildren(...parts);
+  const refuse = (text) => say(h("p", { class: "problem" }, text));
+
+  const send = async () => {
+    const [file, ...more] = input.files;
+    if (!file || more.length) {
+      refuse("Choose one file first.");
+      return;
+    }
+    button.disabled = true;
+    say(`Translating ${file.name} …`);
+    try {
+      const body = new FormData();
+      for (const [name, value] of Object.entries(fields())) body.append(name, value);
+      body.append("file", file);
+      const response = await fetch("translate_file", { method: "POST", body }).catch(() => {
+        throw new Error("The server does not answer. Start it again, then try again.");
+      });
+      const answer = await answered(response);
+      const name = decodeURIComponent(answer.file.slice(answer.file.indexOf(".") + 1));
+      const link = h("a", { href: `download_file/${answer.file}`, download: name }, name);
+      say(
+        h("p", {}, "Translated: ", link, ". The server forgets it after half an hour."),
+        ...answer.notes.map((note) => h("p", { class: "note" }, note)),
+      );
+    } catch (error) {
+      refuse(error.message);
+    }
+    button.disabled = false;
+  };
+
+  const form = h(
+    "form",
+    {
+      class: "drop",
+      onsubmit: (event) => {
+        event.preventDefault();
+        send();
+      },
+      ondragover: (event) => event.preventDefault(),
+      ondrop: (event) => {
+        event.preventDefault();
+        input.files = event.dataTransfer.files;
+        send();
+      },
+    },
+    entry("Choose a document, or drop it here", input),
+    button,
+  );
+  const formats = h("p", { class: "note" }, `Formats: ${endings.join(" ")}. Layout, tags and pictures stay.`);
+  return h("details", {}, title, form, formats, status);
+}
