@@ -9,7 +9,7 @@ import { Settings, UNASKED } from "./state.js";
 import { spelling } from "./text.js";
 import { section, Viewer } from "./viewer.js";
 
-const INCLUDE = ["alignment", "weights", "self_weights", "alternatives", "stages", "beam", "doubt"];
+const INCLUDE = ["alignment", "weights", "self_weights", "alternatives", "stages", "vectors", "beam", "doubt"];
 
 const SERVE_TWO = "python -m nmt.serve 'run=[checkpoints/A,checkpoints/B]'";
 
