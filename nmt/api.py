@@ -205,7 +205,8 @@ class RunTranslator:
 
         Args:
             sentences: one line of text each; see `nbest`.
-            include: "alignment", "weights", "self_weights", "alternatives", "stages", "beam", "doubt".
+            include: "alignment", "weights", "self_weights", "alternatives", "stages", "vectors",
+                "beam", "doubt".
             contexts: see `nbest`.
 
         Raises:
@@ -294,7 +295,8 @@ class RunTranslator:
         changed = context if changed_context is None else changed_context
         context, changed = self._contexts([sentence] * 2, [context, changed], None)
         edits = Edits(text, prefix, {} if pins is None else pins, None if changed_context is None else changed)
-        return WhatIf(what_if(self._translator, sentence, edits, self._style(), DETAILS - {"beam"}, sweep, context))
+        include, style = DETAILS - {"beam", "vectors"}, self._style()
+        return WhatIf(what_if(self._translator, sentence, edits, style, include, sweep, context))
 
     def _contexts(
         self, sentences: Sequence[str], of_each: Iterable[Iterable[str]], documents: Followed | None

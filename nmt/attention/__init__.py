@@ -5,7 +5,7 @@ A mechanism is four choices made independently: a score, a window, a normaliser 
 
 from nmt.attention.assembly import AttentionSettings
 from nmt.attention.attention import Attended, Attention, AttentionState, Memory, Projections, Stages
-from nmt.attention.forms import AdditiveForm, Form, Product
+from nmt.attention.forms import AdditiveForm, Form, Product, Terms
 from nmt.attention.normalisers import Normaliser
 from nmt.attention.observers import Observed, observing
 from nmt.attention.pins import PinnedSteps
@@ -35,6 +35,7 @@ __all__ = [
     "Score",
     "Slots",
     "Stages",
+    "Terms",
     "View",
     "Window",
     "observing",

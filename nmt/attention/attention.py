@@ -48,13 +48,15 @@ class Stages(NamedTuple):
     """How energies became weights, [B, H, T, S] each; T are the steps of one hypothesis, or several at one step.
 
     energies: of the score, before the window. view: what the window shows, whose parts broadcast to [B, H, T, S].
-    shares: of the normaliser, from energies and bias. weights: shares times the window's factor.
+    shares: of the normaliser, from energies and bias. weights: shares times the window's factor. queries [B, H, T, D]:
+    of each head.
     """
 
     energies: Tensor
     view: View
     shares: Tensor
     weights: Tensor
+    queries: Tensor
 
 
 class Attended(NamedTuple):
@@ -222,7 +224,7 @@ class Attention(nn.Module):
                 terms = {**terms, "coverage": self.coverage_loss * again}
         if choices is not None and self.out is not None:
             choices = choices._replace(contexts=self.out(choices.contexts))
-        stages = Stages(energies, view, shares, weighed) if weights else None
+        stages = Stages(energies, view, shares, weighed, split) if weights else None
         return Attended(self.merged(context), weighed if weights else None, state, terms, choices, stages)
 
     def merged(self, context: Tensor) -> Tensor:

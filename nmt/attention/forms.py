@@ -27,6 +27,24 @@ class AdditiveForm(NamedTuple):
 Form = Product | AdditiveForm
 
 
+class Terms(NamedTuple):
+    """What queries and keys are where they meet: for people who look at an energy.
+
+    left [..., T, D] and right [..., S, D], each after its name. As a "product" e_tj = scale left_t^T right_j, with a
+    scale for all heads or one a head; as "additive" e_tj = v^T tanh(left_t + right_j + w cov_tj), v and w [H, D] or
+    [D]; with kind None the equation says how.
+    """
+
+    kind: str | None
+    left_name: str
+    left: Tensor
+    right_name: str
+    right: Tensor
+    scale: float | Tensor = 1.0
+    v: Tensor | None = None
+    w: Tensor | None = None
+
+
 class AttentionPart(nn.Module):
     """What scores, windows, normalisers and reads have in common."""
 

@@ -31,6 +31,10 @@ class Normaliser(AttentionPart):
         """The number of heads, for normalisers with parameters: each head has its own."""
         super().__init__()
 
+    def symbols(self) -> dict[str, Tensor]:
+        """The numbers of its equation by their names, one for all heads or one a head."""
+        return {}
+
     def forward(self, energies: Tensor, visible: Tensor) -> Tensor:
         """The shares of the visible slots."""
         raise TypeError(f"{type(self).__name__} does not define how it normalises")
@@ -56,6 +60,11 @@ class Softmax(Normaliser):
     def reset_parameters(self) -> None:
         if self.log_temperature is not None:
             nn.init.zeros_(self.log_temperature)
+
+    def symbols(self) -> dict[str, Tensor]:
+        if self.log_temperature is not None:
+            return {"tau": self.log_temperature.exp()}
+        return {"tau": torch.tensor(self.temperature)}
 
     def forward(self, energies: Tensor, visible: Tensor) -> Tensor:
         if self.log_temperature is not None:
@@ -85,6 +94,9 @@ class Sink(Normaliser):
     def reset_parameters(self) -> None:
         nn.init.zeros_(self.s)
 
+    def symbols(self) -> dict[str, Tensor]:
+        return {"s": self.s}
+
     def forward(self, energies: Tensor, visible: Tensor) -> Tensor:
         energies = at_least_float32(energies)
         sink = self.s.to(energies.dtype)[:, None, None].expand(*energies.shape[:-1], 1)
@@ -99,6 +111,9 @@ class Sparsemax(Normaliser):
     """
 
     equation = "a_tj = max(e_tj - theta, 0)"
+
+    def symbols(self) -> dict[str, Tensor]:
+        return {"alpha": torch.tensor(2.0)}
 
     def forward(self, energies: Tensor, visible: Tensor) -> Tensor:
         return entmax(energies, visible, 2.0)
@@ -124,11 +139,16 @@ class Entmax(Normaliser):
         if self.z is not None:
             nn.init.zeros_(self.z)
 
+    def symbols(self) -> dict[str, Tensor]:
+        if self.z is None:
+            return {"alpha": torch.tensor(self.alpha)}
+        return {"alpha": 1 + torch.sigmoid(at_least_float32(self.z))}
+
     def forward(self, energies: Tensor, visible: Tensor) -> Tensor:
         if self.z is None:
             assert self.alpha is not None
             return entmax(energies, visible, self.alpha)
-        return entmax(energies, visible, 1 + torch.sigmoid(at_least_float32(self.z))[:, None, None])
+        return entmax(energies, visible, self.symbols()["alpha"][:, None, None])
 
 
 def entmax(energies: Tensor, visible: Tensor, alpha: float | Tensor) -> Tensor:

@@ -13,7 +13,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from nmt.attention.forms import AdditiveForm, AttentionPart, Form, Product
+from nmt.attention.forms import AdditiveForm, AttentionPart, Form, Product, Terms
 from nmt.attention.heads import HeadLinear, by_head, multiply
 from nmt.kernels.dot_tanh import at_least_float32, dot_tanh
 from nmt.system.errors import SettingError, UserError
@@ -36,6 +36,8 @@ class Score(AttentionPart):
     max_positions: int | None = None
     #: What fast forms and exporters may compute in its place; None if its equation has neither form.
     form: Form | None = None
+    #: What queries and keys, as `prepare` returns them, are in the equation.
+    query_name, key_name = "q_t", "k_j"
 
     def __init__(self, query_size: int, key_size: int, size: int, heads: int = 1) -> None:
         """Sizes of a query, of a memory slot, and of the space in which a score compares them if it has one.
@@ -52,6 +54,16 @@ class Score(AttentionPart):
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
         """Energies [..., T, S]; -inf for a slot that must get no weight."""
         raise TypeError(f"{type(self).__name__} does not define its equation")
+
+    def terms(self, queries: Tensor, keys: Tensor) -> Terms:
+        """What the energies of queries [..., T, Dq] and prepared keys [..., S, Dk] are made of."""
+        left, kind, scale, v = queries, None, 1.0, None
+        if isinstance(self.form, AdditiveForm):
+            left, kind = multiply(by_head(self.form.query_weight, self.heads), queries), "additive"
+            v = by_head(self.form.v, self.heads)
+        elif isinstance(self.form, Product):
+            kind, scale = "product", self.form.scale
+        return Terms(kind, self.query_name, left, self.key_name, keys, scale, v)
 
     def cover(self) -> None:
         """Make room in the equation for the coverage [..., T, S], which `forward` is then given as well.
@@ -71,6 +83,7 @@ class Additive(Score):
     """
 
     equation = "e_tj = v^T tanh(W q_t + U k_j)"
+    query_name, key_name = "W q_t", "U k_j"
 
     def __init__(self, query_size: int, key_size: int, size: int, heads: int = 1) -> None:
         super().__init__(query_size, key_size, size, heads)
@@ -109,6 +122,11 @@ class Additive(Score):
             terms.append(coverage.unsqueeze(-1) * by_head(self.w, self.heads)[..., None, None, :])
         return dot_tanh(by_head(self.v, self.heads), *terms)
 
+    def terms(self, queries: Tensor, keys: Tensor) -> Terms:
+        w = None if self.w is None else by_head(self.w, self.heads)
+        v = by_head(self.v, self.heads)
+        return Terms("additive", self.query_name, self.W(queries), self.key_name, keys, v=v, w=w)
+
 
 def reset_v(v: Tensor, size: int) -> None:
     """Make the v of an additive score uniform within 8 / sqrt(A); see `Additive.reset_parameters`."""
@@ -123,6 +141,7 @@ class Concat(Score):
     """
 
     equation = "e_tj = v^T tanh(W [q_t; k_j])"
+    query_name, key_name = "W [q_t; 0]", "W [0; k_j]"
 
     def __init__(self, query_size: int, key_size: int, size: int, heads: int = 1) -> None:
         super().__init__(query_size, key_size, size, heads)
@@ -158,6 +177,7 @@ class General(Score):
     """Luong, Pham, Manning 2015, section 3.1. W k is computed once a sentence."""
 
     equation = "e_tj = q_t^T W k_j"
+    key_name = "W k_j"
 
     form = Product()
 
@@ -220,6 +240,7 @@ class Location(Score):
     """
 
     equation = "e_tj = (W_a q_t)_j"
+    key_name = "row j of W_a"
 
     compares_keys = False
 
@@ -238,11 +259,17 @@ class Location(Score):
             energies = multiply(at_least_float32(table), at_least_float32(queries))
         return nn.functional.pad(energies, (0, slots - energies.shape[-1]), value=-math.inf)
 
+    def terms(self, queries: Tensor, keys: Tensor) -> Terms:
+        rows = by_head(self.W.weight, self.heads)[..., : keys.shape[-2], :]
+        rows = nn.functional.pad(rows, (0, 0, 0, keys.shape[-2] - rows.shape[-2]))  # beyond the table: no weight
+        return Terms("product", self.query_name, queries, self.key_name, rows)
+
 
 class Cosine(Dot):
     """The strength g = sqrt(Dk) e^s is learned. Graves, Wayne, Danihelka 2014, eq. 5 and 6."""
 
     equation = "e_tj = g cos(q_t, k_j)"
+    query_name, key_name = "q_t / |q_t|", "k_j / |k_j|"
 
     def __init__(self, query_size: int, key_size: int, size: int, heads: int = 1) -> None:
         super().__init__(query_size, key_size, size, heads)
@@ -254,8 +281,19 @@ class Cosine(Dot):
         nn.init.zeros_(self.s)
 
     def prepare(self, values: Tensor) -> Tensor:
-        return nn.functional.normalize(at_least_float32(values), dim=-1)
+        return _unit(values)
 
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
-        cosines = dot(nn.functional.normalize(at_least_float32(queries), dim=-1), keys)
-        return math.sqrt(keys.shape[-1]) * by_head(self.s, self.heads).exp()[..., None] * cosines
+        return self._strength(keys)[..., None] * dot(_unit(queries), keys)
+
+    def _strength(self, keys: Tensor) -> Tensor:
+        return math.sqrt(keys.shape[-1]) * by_head(self.s, self.heads).exp()
+
+    def terms(self, queries: Tensor, keys: Tensor) -> Terms:
+        scale = self._strength(keys).flatten()
+        return Terms("product", self.query_name, _unit(queries), self.key_name, keys, scale)
+
+
+def _unit(vectors: Tensor) -> Tensor:
+    """Vectors of length 1."""
+    return nn.functional.normalize(at_least_float32(vectors), dim=-1)

@@ -108,7 +108,7 @@ def _data(
         if line in detailed:
             before = [sentence.text for sentence in translation.context]
             searched = replace(style, search=described_search(translator))
-            made = translate(translator, Request(translation.source, context=before), searched, DETAILS)
+            made = translate(translator, Request(translation.source, context=before), searched, DETAILS - {"vectors"})
         elif len(sentences) < MOST:
             made = _plain(translation, style)
         else:

@@ -14,9 +14,9 @@ from nmt.translation.types import Translation
 from nmt.translation.views import can_look
 
 #: What a document can have beside the texts: word links, weights of the attention to the source, those of
-#: self-attention, the probable pieces of each step, how energies became weights, the tree of the search, how likely
-#: each word is right.
-Detail = Literal["alignment", "weights", "self_weights", "alternatives", "stages", "beam", "doubt"]
+#: self-attention, the probable pieces of each step, how energies became weights, these with the vectors behind them,
+#: the tree of the search, how likely each word is right.
+Detail = Literal["alignment", "weights", "self_weights", "alternatives", "stages", "vectors", "beam", "doubt"]
 DETAILS: Final[frozenset[Detail]] = frozenset(get_args(Detail))
 
 
@@ -118,10 +118,11 @@ def _details(translator: Translator, translation: Translation, include: Set[Deta
     inspected, views, before = None, None, translation.context_weights
     translator.check()
     if can_look(translation):
-        if include & {"alternatives", "stages"}:
+        if include & {"alternatives", "stages", "vectors"}:
             context = context_of(translator.tokenizer, translation)
-            tokens, wanted = tokens_of(translator.tokenizer, translation), "stages" in include
-            inspected = inspect(translator, *tokens, stages=wanted, context=context, pins=translation.pins)
+            tokens = tokens_of(translator.tokenizer, translation)
+            wanted = {name: name in include for name in ("stages", "vectors")}
+            inspected = inspect(translator, *tokens, **wanted, context=context, pins=translation.pins)
         merged = bool(translation.context) and before is None  # into the source's slots
         if "self_weights" in include or ("weights" in include and merged):
             (views,) = translator.look([translation])

@@ -20,7 +20,7 @@ from nmt.alignment.units import unit_spans, units
 from nmt.alignment.word_weights import links
 from nmt.inspection.doubt import DoubtModel
 from nmt.inspection.search_tree import Node
-from nmt.inspection.steps import Inspected, LayerStages
+from nmt.inspection.steps import Inspected, LayerStages, Readout, Vectors
 from nmt.links import format_links
 from nmt.text.spans import Span
 from nmt.text.tokenizer import BOS, SPECIAL_PIECES, Vocabulary
@@ -29,6 +29,8 @@ from nmt.translation.types import Translation, Views
 
 FORMAT, VERSION = "nmt.translation", 2
 ALTERNATIVES = 5  # pieces per step
+COMPONENTS = 40_000  # of all vectors of a hypothesis; of longer ones, and of many, the first components
+FEWEST = 8  # components of a vector
 DIGITS = 6  # after the point
 
 Json = dict[str, Any]
@@ -144,7 +146,8 @@ def _hypothesis(translation: Translation, style: Style, details: Details) -> Jso
         else None,
         "weights": _all_weights(translation, details, compact=style.compact),
         "doubt": None if translation.doubt is None else translation.doubt.as_json(),
-        "stages": [_stages(layer) for layer in inspected.layers] if inspected and inspected.layers else None,
+        "stages": _layers(inspected.layers) if inspected and inspected.layers else None,
+        "readout": None if inspected is None or inspected.readout is None else _readout(inspected.readout),
     }
 
 
@@ -217,6 +220,51 @@ def _bytes(weights: npt.NDArray[np.float32]) -> str:
     return base64.b64encode((weights.clip(0, 1) * 255).round().astype(np.uint8).tobytes()).decode("ascii")
 
 
+def _layers(layers: Sequence[LayerStages]) -> list[Json]:
+    heads, steps, slots = sum(len(layer.heads) for layer in layers), *layers[0].stages.weights.shape[1:]
+    most = max(FEWEST, COMPONENTS // (heads * (2 * steps + 3 * slots)))
+    return [_stages(layer) | {"vectors": None if layer.vectors is None else _vectors(layer.vectors, most)}
+            for layer in layers]  # fmt: skip
+
+
+def _vectors(vectors: Vectors, most: int) -> Json:
+    """The vectors of an attention, the first `most` components of each; those of the terms with their names."""
+    terms, heads = vectors.terms, len(vectors.queries)
+
+    def of_heads(part: Tensor | None) -> list[Tensor]:  # [h, N, D], whether there is an axis of heads or of batches
+        return [] if part is None else list(part.reshape(-1, *part.shape[-2:]).expand(heads, -1, -1))
+
+    def block(name: str, part: Tensor) -> Json:
+        whole = torch.stack(of_heads(part))
+        return {"name": name, "shape": list(whole.shape), "shown": min(most, whole.shape[-1]),
+                "data": _flat(whole[..., :most].cpu(), 4)}  # fmt: skip
+
+    def by_head(part: Tensor | None) -> Json | None:
+        return None if part is None else block("", part.reshape(-1, 1, part.shape[-1]))
+
+    scale = terms.scale if isinstance(terms.scale, Tensor) else torch.tensor(terms.scale)
+    return {
+        "asks": None if vectors.asks is None else vectors.asks._asdict(),
+        "projected": vectors.projected,
+        "queries": block("q_t", vectors.queries),
+        "keys": block("k_j", vectors.keys),
+        "values": block("v_j", vectors.values),
+        "kind": terms.kind,
+        "left": block(terms.left_name, terms.left),
+        "right": block(terms.right_name, terms.right),
+        "scale": _flat(scale.cpu().expand(heads)),
+        "v": by_head(terms.v),
+        "w": by_head(terms.w),
+    }
+
+
+def _readout(readout: Readout) -> Json:
+    features = readout.features
+    most = max(FEWEST, COMPONENTS // (4 * len(features)))
+    return {"equation": readout.equation, "shape": list(features.shape), "shown": min(most, features.shape[1]),
+            "data": _flat(features[:, :most], 4)}  # fmt: skip
+
+
 def _stages(layer: LayerStages) -> Json:
     stages, attention = layer.stages, layer.attention
     radius = getattr(attention.window, "radius", None)
@@ -230,6 +278,8 @@ def _stages(layer: LayerStages) -> Json:
         "normaliser": attention.normaliser.choice,
         "normalisation": attention.normaliser.equation,
         "is_softmax": attention.normaliser.is_softmax,
+        "symbols": {name: _flat(value.detach().cpu().expand(len(layer.heads)))
+                    for name, value in attention.normaliser.symbols().items()},
         "read": attention.read.choice,
         "energies": _flat(stages.energies),
         "visible": stages.view.visible.flatten().int().tolist(),
@@ -269,10 +319,10 @@ def _beam(beam: Beam, scores: Sequence[float], vocabulary: Vocabulary | None) ->
     return {"size": beam.size, "nodes": nodes}
 
 
-def _flat(values: npt.NDArray[np.float32] | Tensor) -> list[float | None]:
+def _flat(values: npt.NDArray[np.float32] | Tensor, digits: int = DIGITS) -> list[float | None]:
     """All numbers, the last axis first to change, rounded; None for an infinite one."""
-    array = values.double().numpy() if isinstance(values, torch.Tensor) else values.astype(np.float64)
-    rounded = array.round(DIGITS).ravel()
+    array = values.detach().double().numpy() if isinstance(values, torch.Tensor) else values.astype(np.float64)
+    rounded = array.round(digits).ravel()
     if np.isfinite(rounded).all():
         plain: list[float | None] = rounded.tolist()
         return plain

@@ -5,21 +5,35 @@ ensemble are looked at in the same way, and the log-probabilities are those of t
 """
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from nmt.attention import Attention, Observed, Pins, Stages, View, observing
+from nmt.attention import Attention, Memory, Observed, Pins, Stages, Terms, View, observing
 from nmt.data.batch import make_batch
 from nmt.data.document_lines import context_tensor
 from nmt.model import Seq2Seq
+from nmt.model.contract import Asks
 from nmt.text.tokenizer import BOS, EOS, Tokenizer
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation
 from nmt.translation.views import END
+
+
+class Vectors(NamedTuple):
+    """The vectors of one attention over a whole target, and which state asks: queries [h, T, D], the rest [h, S, D].
+
+    Keys are as the score's equation names them, before `Score.prepare`.
+    """
+
+    asks: Asks | None
+    projected: bool
+    queries: Tensor
+    keys: Tensor
+    values: Tensor
+    terms: Terms
 
 
 class LayerStages(NamedTuple):
@@ -30,12 +44,25 @@ class LayerStages(NamedTuple):
         heads: [h] the names of its heads.
         stages: each part [h, T, S], but the centres of windows [h, T].
         slots: [h, T] that a hard read reads; None for a weighted mean.
+        vectors: what the energies come from; None where they were not asked for.
     """
 
     attention: Attention
     heads: Sequence[str]
     stages: Stages
     slots: Tensor | None
+    vectors: Vectors | None = None
+
+
+#: Keys and values [1, h, S, D] of attentions, before `Score.prepare`.
+Known = dict[Attention, tuple[Tensor, Tensor]]
+
+
+class Readout(NamedTuple):
+    """What the softmax over the vocabulary saw at each step: features [T, F], and their equation."""
+
+    features: Tensor
+    equation: str
 
 
 class Inspected(NamedTuple):
@@ -46,12 +73,14 @@ class Inspected(NamedTuple):
         log_probs: [T, V] natural logs, on the CPU.
         weights: [H, T, S] attention weights; None without attention.
         layers: the stages of each attention of the first model; empty if they were not asked for.
+        readout: of the first model; None if vectors were not asked for, and for a mixture over slots.
     """
 
     tokens: list[int]
     log_probs: Tensor
     weights: Tensor | None
     layers: list[LayerStages]
+    readout: Readout | None = None
 
     @property
     def of_pieces(self) -> list[float]:
@@ -82,6 +111,7 @@ def inspect(
     target: Sequence[int],
     *,
     stages: bool = False,
+    vectors: bool = False,
     context: Sequence[Sequence[int]] = (),
     pins: Mapping[int, Sequence[int]] = {},
 ) -> Inspected:
@@ -92,22 +122,34 @@ def inspect(
         source: tokens without the end of sentence, at least one.
         target: tokens as search returns them, at least one.
         stages: whether to record how the first model's energies become weights.
+        vectors: whether to record what the energies come from, too, and what becomes of the contexts.
         context: tokens of the sentences before the source, the nearest one last.
         pins: the slots that single steps look at.
 
     Raises:
         UserError: there are pins, but a model has no attention.
     """
-    log_probs, weights = list[Tensor](), list[Tensor]()
-    model = translator.stepper.models[0]
-    seen: AbstractContextManager[Observed] = observing(model.decoder) if stages else contextlib.nullcontext({})
-    with torch.inference_mode(), translator.compute.autocast(), seen as observed:
-        for step_log_probs, step_weights in _steps(translator, target, [ForcedSource(source, context, pins)]):
+    log_probs, weights, features = list[Tensor](), list[Tensor](), list[Tensor]()
+    model, forced = translator.stepper.models[0], ForcedSource(source, context, pins)
+    with contextlib.ExitStack() as watching:
+        watching.enter_context(torch.inference_mode())
+        watching.enter_context(translator.compute.autocast())
+        observed = watching.enter_context(observing(model.decoder)) if stages or vectors else {}
+        known: Known = {}
+        if vectors:
+            watching.enter_context(_knowing(model.decoder.source_attentions, known))
+            hook = model.output.register_forward_pre_hook(lambda _, inputs: features.append(inputs[0]))
+            watching.callback(hook.remove)
+        for step_log_probs, step_weights in _steps(translator, target, [forced]):
             log_probs.append(step_log_probs[0].float().cpu())
             if step_weights is not None:
                 weights.append(step_weights[0].float().cpu())
-        layers = _layers(model, observed) if observed else []
-    return Inspected(list(target), torch.stack(log_probs), torch.stack(weights, 1) if weights else None, layers)
+        layers = _layers(model, observed, known) if observed else []
+    seen = [step[0].float().cpu() / model.decoder.logit_scale for step in features if step.ndim == 2]
+    equation = getattr(getattr(model.decoder, "readout", None), "equation", "")
+    readout = Readout(torch.stack(seen), equation) if len(seen) == len(target) else None
+    by_head = torch.stack(weights, 1) if weights else None
+    return Inspected(list(target), torch.stack(log_probs), by_head, layers, readout)
 
 
 class ForcedSource(NamedTuple):
@@ -157,7 +199,7 @@ def _steps(
         yield log_probs, weights
 
 
-def _layers(model: Seq2Seq, observed: Observed) -> list[LayerStages]:
+def _layers(model: Seq2Seq, observed: Observed, known: Known) -> list[LayerStages]:
     """The stages of each attention of a decoder to the source over all steps, on the CPU."""
     layers = []
     names = list(model.decoder.heads)
@@ -181,8 +223,39 @@ def _layers(model: Seq2Seq, observed: Observed) -> list[LayerStages]:
         )
         heads, names = names[: attention.heads], names[attention.heads :]
         slots = weights.argmax(-1) if attention.read.draws else None
-        layers.append(LayerStages(attention, heads, Stages(energies, view, shares, weights), slots))
+        queries = torch.cat([stages.queries[0].float() for stages in steps], 1)
+        vectors = vectors_of(attention, queries, *known[attention], model.decoder.asks) if attention in known else None
+        parts = Stages(energies, view, shares, weights, queries.cpu())
+        layers.append(LayerStages(attention, heads, parts, slots, vectors))
     return layers
+
+
+@contextlib.contextmanager
+def _knowing(attentions: Iterable[nn.Module], known: Known) -> Iterator[None]:
+    """Record what attentions are given to remember, as their heads see it."""
+
+    def remembering(attention: Attention) -> Callable[..., Memory]:
+        def remember(values: Tensor, mask: Tensor, keys: Tensor | None = None, *pins: Any) -> Memory:
+            raw = attention.split(attention.key, values if keys is None else keys)
+            known[attention] = raw, attention.split(attention.value, values)
+            return Attention.remember(attention, values, mask, keys, *pins)
+
+        return remember
+
+    of_source = [attention for attention in attentions if isinstance(attention, Attention)]
+    for attention in of_source:
+        vars(attention)["remember"] = remembering(attention)
+    try:
+        yield
+    finally:
+        for attention in of_source:
+            del vars(attention)["remember"]
+
+
+def vectors_of(attention: Attention, queries: Tensor, keys: Tensor, values: Tensor, asks: Asks | None) -> Vectors:
+    """The vectors of an attention for its queries [h, T, D], keys and values [1, h, S, D]."""
+    terms = attention.score.terms(queries.unsqueeze(0), attention.score.prepare(keys))
+    return Vectors(asks, attention.query is not None, queries, keys[0], values[0], terms)
 
 
 def _over_steps(parts: Sequence[Tensor | None], shapes: Sequence[Tensor]) -> Tensor:

@@ -162,6 +162,17 @@ Memory = TypeVar("Memory", bound=Selectable)
 State = TypeVar("State", bound=Selectable)
 
 
+class Asks(NamedTuple):
+    """Which state a decoder asks the attention with at step t: its symbol, what it is, and the last word it has read.
+
+    `behind` is 1 where that word is y_(t-1), and 2 for y_(t-2).
+    """
+
+    symbol: str
+    says: str
+    behind: int
+
+
 class Decoder(nn.Module, Generic[Memory, State]):
     """Memory and previous words -> features for the softmax.
 
@@ -178,9 +189,11 @@ class Decoder(nn.Module, Generic[Memory, State]):
             for all.
         carries_contexts: whether what a step read changes the steps after it.
         drops_features: whether dropout has acted on all that features consist of.
+        asks: which state asks the attention to the source; None without.
     """
 
     features: int
+    asks: Asks | None = None
     logit_scale: float = 1.0
     heads: Sequence[str] = ()
     self_heads: Sequence[str] = ()

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from nmt.inspection.details import Detail, described_search, documented, forced_characters, translate
-from nmt.inspection.document import ALTERNATIVES, Json, Style
+from nmt.inspection.document import ALTERNATIVES, COMPONENTS, FEWEST, Json, Style
 from nmt.inspection.doubt import DoubtModel
 from nmt.inspection.whatif import check_pins
 from nmt.search import BeamSearch, GreedySearch, Search
@@ -99,8 +99,10 @@ class Engine:
             of_each += cross
         if "self_weights" in include:
             of_each += encoder * source**2 + own * target**2
-        if "stages" in include:
+        if include & {"stages", "vectors"}:
             of_each += STAGES * cross
+        if "vectors" in include:
+            of_each += max(COMPONENTS, FEWEST * len(self.translator.heads.names) * (2 * target + 3 * source))
         if "alternatives" in include:
             of_each += ALTERNATIVES * PIECE * target
         return nbest * of_each

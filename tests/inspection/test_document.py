@@ -114,6 +114,57 @@ def test_stages_lead_to_the_weights(overrides: tuple[str, ...]) -> None:
             np.testing.assert_allclose(cube(layer, "weights"), softmax * factor, atol=2e-4)
 
 
+def energies_of(layer: Json) -> Any:
+    """[h, T, S] by the rule that docs/translation-json.md has for vectors."""
+    vectors = layer["vectors"]
+    left, right = (cube(vectors[name]) for name in ("left", "right"))
+    scale = np.array(vectors["scale"])[:, None, None]
+    if vectors["kind"] == "product":
+        return scale * left @ right.swapaxes(-1, -2)
+    sums = left[:, :, None] + right[:, None]
+    if vectors["w"] is not None:
+        weights = cube(layer, "weights")
+        sums = sums + cube(vectors["w"])[:, :, None] * (weights.cumsum(1) - weights)[..., None]
+    return (np.tanh(sums) * cube(vectors["v"])[:, :, None]).sum(-1)
+
+
+@every
+def test_energies_come_from_their_vectors(overrides: tuple[str, ...]) -> None:
+    for hypothesis in full(overrides)["hypotheses"]:
+        for layer in hypothesis["stages"] or []:
+            vectors, energies = layer["vectors"], cube(layer, "energies")
+            known = ~np.isnan(energies)
+            np.testing.assert_allclose(energies_of(layer)[known], energies[known], atol=2e-3)
+            assert [len(cube(vectors[name])) for name in ("queries", "keys", "values")] == [len(layer["heads"])] * 3
+            if vectors["kind"] == "product" and layer["score"] != "cosine":
+                assert vectors["left"]["data"] == vectors["queries"]["data"]
+        if hypothesis["stages"] and hypothesis["readout"] is not None:
+            assert hypothesis["readout"]["shape"][0] == len(hypothesis["pieces"])
+
+
+@pytest.mark.parametrize(
+    ("decoder", "symbol", "behind"),
+    [("bahdanau", "s_(t-1)", 2), ("luong", "s_t", 1), ("conditional", "s'_t", 1), ("conv", "d_t", 1)],
+)
+def test_the_state_that_asks_is_named(decoder: str, symbol: str, behind: int) -> None:
+    asks = full((f"decoder={decoder}",))["hypotheses"][0]["stages"][0]["vectors"]["asks"]
+    assert (asks["symbol"], asks["behind"]) == (symbol, behind)
+
+
+def test_bahdanau_asks_with_the_state_before_the_step_and_luong_with_that_of_the_step() -> None:
+    """The first query of bahdanau is the decoder's first state, whatever the step; that of luong has moved from it."""
+    for decoder, is_first in (("bahdanau", True), ("luong", False)):
+        made = translator((f"decoder={decoder}",))
+        (source, target) = tokens_of(made.tokenizer, made.translate_chunk([Request(SENTENCE)])[0][0])
+        inspected = inspect(made, source, target, vectors=True)
+        with torch.inference_mode():
+            model, tokens = made.stepper.models[0], torch.tensor([[*source, EOS]])
+            _, state = model.encode(tokens, torch.ones_like(tokens, dtype=torch.bool))
+        vectors = inspected.layers[0].vectors
+        assert vectors is not None
+        assert torch.allclose(vectors.queries[0, 0], state.hidden[0, -1], atol=1e-5) == is_first
+
+
 def test_stages_name_the_mechanism_and_its_window() -> None:
     (layer,) = full(("decoder=luong", "attention/window=local_p"))["hypotheses"][0]["stages"]
     assert (layer["score"], layer["window"], layer["read"]) == ("additive", "local_p", "soft")

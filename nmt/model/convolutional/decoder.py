@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from nmt.attention import Attended, Attention, AttentionState, Memory
 from nmt.kernels.dot_tanh import at_least_float32
-from nmt.model.contract import Decoded, DecoderParts, Encoded
+from nmt.model.contract import Asks, Decoded, DecoderParts, Encoded
 from nmt.model.convolutional.layer import (
     HALF_VARIANCE,
     GatedConvolution,
@@ -63,6 +63,8 @@ class ConvolutionalDecoder(LayeredDecoder[ConvolutionState]):
 
     Gehring et al. 2017, section 3. A target word never sees the words after it.
     """
+
+    asks = Asks("d_t", "W_d h_t + b_d + g_t: the layer's convolution over the words so far, and the word before", 1)
 
     def __init__(
         self,

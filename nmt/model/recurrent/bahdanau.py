@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from nmt.model.contract import Decoded, DecoderParts
+from nmt.model.contract import Asks, Decoded, DecoderParts
 from nmt.model.recurrent.attentive import AttentiveDecoder, RecurrentMemory
 from nmt.model.recurrent.decoder import RecurrentState, Seen, layer_parameters, linear
 from nmt.model.recurrent.first_state import FirstStateKind
@@ -24,6 +24,7 @@ class Bahdanau(AttentiveDecoder):
     """
 
     PAPER_FIRST_STATE = "backward"
+    asks = Asks("s_(t-1)", "the state before step t: the decoder attends first, then updates to s_t", 2)
 
     def __init__(
         self,
@@ -52,6 +53,8 @@ class Bahdanau(AttentiveDecoder):
                 f"decoder/readout=tanh decoder.readout.word=true."
             )
         self.previous_state = previous_state
+        if previous_state:
+            self.readout.equation = self.readout.equation.replace("s_t", "s_(t-1)")
 
     def context_weight(self, fed: Tensor) -> Tensor:
         """The top layer's context goes into the first layer, or with multi-step attention into the top one."""

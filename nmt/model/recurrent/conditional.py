@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 from nmt.kernels.attentive_gru import Inner
 from nmt.kernels.gru import gru
-from nmt.model.contract import Decoded, DecoderParts
+from nmt.model.contract import Asks, Decoded, DecoderParts
 from nmt.model.recurrent.attentive import AttentiveDecoder, RecurrentMemory
 from nmt.model.recurrent.decoder import RecurrentState, Seen, layer_parameters
 from nmt.model.recurrent.first_state import FirstStateKind
@@ -22,6 +22,7 @@ class Conditional(AttentiveDecoder):
     """
 
     PAPER_FIRST_STATE = "mean"
+    asks = Asks("s'_t", "the state between the two transitions of step t", 1)
 
     def __init__(
         self,

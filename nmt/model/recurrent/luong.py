@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from nmt.kernels import input_feeding_gru, is_fast
-from nmt.model.contract import Decoded, DecoderParts
+from nmt.model.contract import Asks, Decoded, DecoderParts
 from nmt.model.recurrent.attentive import AttentiveDecoder, RecurrentMemory
 from nmt.model.recurrent.decoder import RecurrentState, Seen, layer_parameters, linear
 from nmt.model.recurrent.first_state import FirstStateKind
@@ -21,6 +21,7 @@ class Luong(AttentiveDecoder):
     """
 
     PAPER_FIRST_STATE = "last"
+    asks = Asks("s_t", "the state of step t: the decoder updates first, then attends", 1)
 
     def __init__(
         self,

@@ -34,6 +34,8 @@ class Readout(nn.Module):
     """
 
     linear: nn.Linear | nn.Identity
+    #: For people who look at a translation.
+    equation = ""
 
     def __init__(self, sees: Mapping[str, int], size: int, *, units: int | None = None, bias: bool = True) -> None:
         """`sees` has the sizes of "state", "word" and "context" or some of them; `size` is F, `units` U if not F."""
@@ -72,6 +74,8 @@ class Readout(nn.Module):
 class Maxout(Readout):
     """t = maxout(U_o s + V_o E y + C_o c), pairs of units. Bahdanau, Cho, Bengio 2015, appendix A.2.2."""
 
+    equation = "r_t = maxout(U_o s_t + V_o E y_(t-1) + C_o c_t)"
+
     def __init__(self, state_size: int, embedding_size: int, context_size: int, size: Positive) -> None:
         super().__init__({"state": state_size, "word": embedding_size, "context": context_size}, size, units=2 * size)
 
@@ -91,6 +95,7 @@ class Tanh(Readout):
     ) -> None:
         sees = {"context": context_size, "state": state_size}
         super().__init__(sees | ({"word": embedding_size} if word else {}), size, bias=False)
+        self.equation = f"r_t = tanh(W_c [c_t; s_t{'; E y_(t-1)' if word else ''}])"
 
     def activate(self, units: Tensor) -> Tensor:
         return torch.tanh(units)
@@ -98,6 +103,8 @@ class Tanh(Readout):
 
 class FromState(Readout):
     """The state alone, through a linear layer where the sizes differ."""
+
+    equation = "r_t = s_t, through a linear layer where sizes differ"
 
     def __init__(self, state_size: int, embedding_size: int, context_size: int, size: Positive) -> None:
         super().__init__({"state": state_size}, size)
@@ -107,6 +114,8 @@ class FromState(Readout):
 
 class FromContext(Readout):
     """The context alone, through a linear layer where the sizes differ."""
+
+    equation = "r_t = c_t, through a linear layer where sizes differ"
 
     def __init__(self, state_size: int, embedding_size: int, context_size: int, size: Positive) -> None:
         """Sizes as every readout has them.

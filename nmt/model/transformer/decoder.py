@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from nmt.attention import AttentionState, Memory
 from nmt.attention.windows import Causal
-from nmt.model.contract import Decoded, DecoderParts, Encoded, head_names
+from nmt.model.contract import Asks, Decoded, DecoderParts, Encoded, head_names
 from nmt.model.layered import LayeredDecoder, LayeredMemory, of_all_layers
 from nmt.model.transformer.layer import DecoderLayer, Entrance, Norm
 from nmt.system.limits import Fraction, Layers, Positive
@@ -38,6 +38,7 @@ class TransformerDecoder(LayeredDecoder[Cache]):
     Vaswani et al. 2017, section 3.1. A target word never sees the words after it.
     """
 
+    asks = Asks("x_t", "the word's vector in this layer, after self-attention over the words so far", 1)
     drops_features = True  # embeddings and what each sublayer adds; with more of it, training is much slower
 
     def __init__(

@@ -192,7 +192,7 @@ function controls(hypothesis, view, settings) {
   );
 }
 
-/** A sentence as words that light their partners; `marks` gives for the number of a word its class and what it means. */
+/** A sentence as words that light their partners; `marks` gives for the number of a word its class and meaning. */
 export function sentence(side, units, axis, selection, label, marks = new Map()) {
   const words = side.words;
   const spoken = h("p", { class: "sentence", dir: side.direction, role: "group", "aria-label": label });
@@ -310,7 +310,8 @@ function legend(source, hypothesis) {
     named(hypothesis, [weakest]),
     ". ",
     doubt.doubtful.length ? [h("span", { class: "word doubtful" }, "Wavy")] : "",
-    doubt.doubtful.length ? [" words are more likely wrong than right:", ...named(hypothesis, doubt.doubtful), ". "] : "",
+    doubt.doubtful.length ? " words are more likely wrong than right:" : "",
+    doubt.doubtful.length ? [...named(hypothesis, doubt.doubtful), ". "] : "",
     doubt.unattended.length ? [h("span", { class: "word unattended" }, "Dotted")] : "",
     doubt.unattended.length ? [" words got hardly any attention:", ...named(source, doubt.unattended), "."] : "",
   );

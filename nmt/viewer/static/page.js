@@ -12,7 +12,7 @@ import { Terms } from "./terms.js";
 import { spelling } from "./text.js";
 import { section, Viewer } from "./viewer.js";
 
-const INCLUDE = ["alignment", "weights", "self_weights", "alternatives", "stages", "beam", "doubt"];
+const INCLUDE = ["alignment", "weights", "self_weights", "alternatives", "stages", "vectors", "beam", "doubt"];
 
 const SERVE_TWO = "python -m nmt.serve 'run=[checkpoints/A,checkpoints/B]'";
 

@@ -3,6 +3,8 @@
 import { bar, choice, h, roving, scrolling, table } from "./dom.js";
 import { windowFigure } from "./figures.js";
 import { saving } from "./export.js";
+import { normaliserLine, temperatureSlider } from "./normaliser.js";
+import { contextLines, energyLines, lineItem } from "./numbers.js";
 import { number, percent, visible, WORD_BEGINS } from "./text.js";
 import { pinnable, unitWith } from "./pins.js";
 import { contextOf, crossHead, headTitle, positionsOf } from "./weights.js";
@@ -42,7 +44,7 @@ export function denominator(row) {
 }
 
 /** The steps of the computation for one source piece, as sentences with numbers. @returns {string[]} */
-export function derivation(stage, row, step, at, piece) {
+export function derivation(stage, row, step, at, piece, head = 0) {
   const t = step + 1;
   const j = at + 1;
   const lines = [];
@@ -52,13 +54,10 @@ export function derivation(stage, row, step, at, piece) {
     const { most, sum, count } = denominator(row);
     const bias = row.bias?.[at] ?? 0;
     const logit = row.energies[at] === null ? null : row.energies[at] + bias;
-    lines.push(`Energy: e(${t},${j}) = ${number(row.energies[at], 3)}.`);
+    if (!stage.vectors) lines.push(`Energy: e(${t},${j}) = ${number(row.energies[at], 3)}.`);
     if (row.bias) lines.push(`Window's bias: ${number(bias, 3)}, so ${number(logit, 3)}.`);
     if (logit !== null && !stage.is_softmax) {
-      lines.push(
-        `Normaliser ${stage.normaliser} over ${count} visible pieces, ${stage.normalisation}: ` +
-          `${number(row.shares[at], 3)}.`,
-      );
+      lines.push(normaliserLine(stage, row, head, at));
     } else if (logit !== null) {
       lines.push(
         `Softmax over ${count} visible pieces, after subtracting the largest energy, ${number(most, 3)}: ` +
@@ -77,6 +76,14 @@ export function derivation(stage, row, step, at, piece) {
     lines.push(`Weight: ${number(row.weights[at], 3)} (${percent(row.weights[at])}).`);
   }
   return [...lines, readLine(row, piece, at)];
+}
+
+/** All lines of the derivation as items: with vectors the numbers before and after the weight, too. */
+function derivationItems(stage, row, { head, step, at, pieces, hypothesis }) {
+  const plain = derivation(stage, row, step, at, pieces[at], head).map((text) => ({ text }));
+  if (!stage.vectors) return plain.map(lineItem);
+  const before = energyLines(stage, head, step, at, pieces[at], hypothesis.pieces);
+  return [...before, ...plain, ...contextLines(stage, row, head, step, pieces, hypothesis)].map(lineItem);
 }
 
 function readLine(row, piece, at) {
@@ -180,7 +187,10 @@ export function showWhy(box, translation, hypothesis, settings, pin = null) {
   const wanted = settings.get("piece");
   const chosen = wanted !== "" && Number(wanted) < pieces.length ? Number(wanted) : strongestPiece;
   const width = Math.max(280, Math.min(760, box.clientWidth || 640));
-  const drawn = () => windowFigure(pieces, row.weights, row, width);
+  const drawn = (weights = row.weights) => windowFigure(pieces, weights, row, width);
+  const picture = scrolling("Picture of the window", drawn());
+  const redrawn = (weights) => picture.querySelector("svg").replaceWith(drawn(weights));
+  const slider = temperatureSlider(stage, row, one.head, chosen, pieces[chosen], redrawn) ?? "";
   const window =
     stage.window === "global"
       ? "all pieces are visible"
@@ -210,15 +220,19 @@ export function showWhy(box, translation, hypothesis, settings, pin = null) {
         ),
     h("p", {}, "Score ", h("strong", {}, stage.score), ": ", h("code", { class: "equation" }, stage.equation)),
     h("p", {}, "Window: ", window, ". Read: ", stage.read, ". ", h("span", { class: "dim" }, WORD_BEGINS)),
-    scrolling("Picture of the window", drawn()),
+    slider,
+    picture,
     stagesTable(stage, row, pieces, chosen, (at) => settings.set({ piece: at })),
     h("h3", {}, `The weight of “${pieces[chosen]}” for “${visible(hypothesis.pieces[step].text)}”`),
     h(
       "ol",
       { class: "derivation" },
-      derivation(stage, row, step, chosen, pieces[chosen]).map((line) => h("li", {}, line)),
+      derivationItems(stage, row, { head: one.head, step, at: chosen, pieces, hypothesis }),
     ),
     pin === null ? "" : pinButton(translation, step, chosen, settings.get("unit", "words"), pin),
-    saving("stages", { svg: drawn, json: () => ({ step, head: one.name, pieces, ...row, equation: stage.equation }) }),
+    saving("stages", {
+      svg: () => drawn(),
+      json: () => ({ step, head: one.name, pieces, ...row, equation: stage.equation }),
+    }),
   );
 }

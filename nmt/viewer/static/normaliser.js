@@ -1,0 +1,121 @@
+/** The normalisers of nmt/attention/normalisers.py: shares from energies, their numbers, other temperatures. */
+
+import { h } from "./dom.js";
+import { number, percent } from "./text.js";
+
+/** The numbers of a head in the normaliser's equation: {tau}, {s} or {alpha}; {} for one that is not known here. */
+export function symbolsOf(stage, head) {
+  return Object.fromEntries(Object.entries(stage.symbols ?? {}).map(([name, values]) => [name, values[head]]));
+}
+
+/** The energies of the visible slots with the window's bias; null for the others. */
+export function logitsOf(row) {
+  return row.energies.map((energy, at) =>
+    row.visible[at] && energy !== null ? energy + (row.bias?.[at] ?? 0) : null,
+  );
+}
+
+/** theta of entmax: the shares max((alpha - 1) e - theta, 0)^(1 / (alpha - 1)) sum to 1. */
+export function threshold(logits, alpha) {
+  const scaled = logits.filter((value) => value !== null).map((value) => (alpha - 1) * value);
+  let [low, high] = [Math.max(...scaled) - 1, Math.max(...scaled)];
+  for (let turn = 0; turn < 60; turn++) {
+    const middle = (low + high) / 2;
+    const sum = scaled.reduce((total, value) => total + Math.max(value - middle, 0) ** (1 / (alpha - 1)), 0);
+    if (sum >= 1) low = middle;
+    else high = middle;
+  }
+  return (low + high) / 2;
+}
+
+/** The shares of logits divided by a temperature; null for a normaliser that is not known here. */
+export function sharesAt(logits, symbols, temperature = 1) {
+  const cooled = logits.map((value) => (value === null ? null : value / temperature));
+  const known = cooled.filter((value) => value !== null);
+  if (!known.length) return cooled.map(() => 0);
+  if ("alpha" in symbols) {
+    const theta = threshold(cooled, symbols.alpha);
+    const share = (value) => Math.max((symbols.alpha - 1) * value - theta, 0) ** (1 / (symbols.alpha - 1));
+    return cooled.map((value) => (value === null ? 0 : share(value)));
+  }
+  if (!("tau" in symbols) && !("s" in symbols)) return null;
+  const over = symbols.tau ?? 1;
+  const logs = cooled.map((value) => (value === null ? null : value / over));
+  const sink = "s" in symbols ? symbols.s : null;
+  const most = Math.max(...logs.filter((value) => value !== null), sink ?? -Infinity);
+  const sum = logs.reduce((total, value) => total + (value === null ? 0 : Math.exp(value - most)), 0);
+  const whole = sum + (sink === null ? 0 : Math.exp(sink - most));
+  return logs.map((value) => (value === null ? 0 : Math.exp(value - most) / whole));
+}
+
+/** How a normaliser with other numbers than the plain softmax makes the share of a slot, in one sentence. */
+export function normaliserLine(stage, row, head, at) {
+  const [logits, symbols] = [logitsOf(row), symbolsOf(stage, head)];
+  const known = logits.filter((value) => value !== null);
+  const [logit, share] = [logits[at], number(row.shares[at], 3)];
+  const begin = `Normaliser ${stage.normaliser} over ${known.length} visible pieces, ${stage.normalisation}`;
+  if ("alpha" in symbols) {
+    const { alpha } = symbols;
+    const found = threshold(logits, alpha);
+    const theta = found < 0 ? `(${number(found, 3)})` : number(found, 3);
+    const energy = alpha === 2 ? number(logit, 3) : `${number(alpha - 1, 3)} × ${number(logit, 3)}`;
+    const power = alpha === 2 ? "" : `^(1 / ${number(alpha - 1, 3)})`;
+    return `${begin}: theta = ${theta} makes the sum 1, so max(${energy} − ${theta}, 0)${power} = ${share}.`;
+  }
+  if ("s" in symbols) {
+    const sum = known.reduce((total, value) => total + Math.exp(value), 0);
+    return (
+      `${begin}: exp(${number(logit, 3)}) / (exp(${number(symbols.s, 3)}) + ${number(sum, 3)}) = ` +
+      `${number(Math.exp(logit), 3)} / ${number(Math.exp(symbols.s) + sum, 3)} = ${share}.`
+    );
+  }
+  if ("tau" in symbols) {
+    const sum = known.reduce((total, value) => total + Math.exp(value / symbols.tau), 0);
+    const exponent = number(logit / symbols.tau, 3);
+    return `${begin}: tau = ${number(symbols.tau, 3)}, exp(${exponent}) / ${number(sum, 3)} = ${share}.`;
+  }
+  return `${begin}: ${share}.`;
+}
+
+const entropy = (weights) => {
+  const sum = weights.reduce((one, two) => one + two, 0);
+  return -weights.reduce((total, value) => total + (value > 0 ? (value / sum) * Math.log(value / sum) : 0), 0) + 0;
+};
+
+/** The weights of a row at another temperature; null for a normaliser that is not known here. */
+export function weightsAt(stage, row, head, temperature) {
+  const shares = sharesAt(logitsOf(row), symbolsOf(stage, head), temperature);
+  return shares && shares.map((share, at) => share * (row.factor?.[at] ?? 1));
+}
+
+/**
+ * A slider that divides the energies by a temperature; null where the normaliser is not known here.
+ * @param {(weights: number[]) => void} draw shows the weights that they become.
+ */
+export function temperatureSlider(stage, row, head, at, piece, draw) {
+  const own = weightsAt(stage, row, head, 1);
+  // What does not lead to the recorded weights, a learned part of the reader's for example, is not played with.
+  if (!own || own.some((value, slot) => Math.abs(value - row.weights[slot]) > 5e-3)) return null;
+  const text = h("output", { class: "dim" });
+  const input = h("input", { type: "range", min: -1, max: 1, step: 0.05, value: 0 });
+  const say = () => {
+    const temperature = 10 ** Number(input.value);
+    const weights = weightsAt(stage, row, head, temperature);
+    input.setAttribute("aria-valuetext", number(temperature, 2));
+    text.textContent =
+      `Energies / ${number(temperature, 2)}: “${piece}” ${percent(weights[at])}, ` +
+      `entropy ${number(entropy(weights), 2)} nats, ${weights.filter((value) => value > 0).length} pieces above 0.`;
+    draw(weights);
+  };
+  input.addEventListener("input", say);
+  input.id = `temperature-${stage.heads[head]}-${++sliders}`;
+  say();
+  return h(
+    "div",
+    { class: "controls temperature" },
+    h("span", { class: "field" }, h("label", { for: input.id }, "Temperature before the normaliser"), input),
+    text,
+  );
+}
+
+let sliders = 0;

@@ -1,0 +1,184 @@
+/** A weight down to its numbers: who asks, the vectors that meet in the score, the normaliser, context and readout. */
+
+import { h, s } from "./dom.js";
+import { number, percent, visible } from "./text.js";
+
+const FIRST = 4; // components as numbers; the rest is a strip
+
+/** The vector `at` of a head in vectors [h, N, D]: its first components, and how many it has in all. */
+export function vectorOf(part, head, at) {
+  const [, count, size] = part.shape;
+  const from = (head * count + at) * part.shown;
+  return { values: part.data.slice(from, from + part.shown), size };
+}
+
+/** Text with the numbers of a step and a slot, from 1, in place of t and j: "W q_t" -> "W q_2". */
+export function filled(text, t, j) {
+  return text
+    .replaceAll("(t-1)", String(t - 1))
+    .replace(/_t(?![a-z])/g, `_${t}`)
+    .replace(/(?:_|row )j\b/g, (found) => found.replace("j", String(j)));
+}
+
+/** "0.5 × 2.0 + … ": the first products of a sum of many. */
+function products(left, right, size) {
+  const terms = left.slice(0, FIRST).map((value, at) => {
+    const sign = right[at] < 0 ? `(${number(right[at], 3)})` : number(right[at], 3);
+    return `${number(value, 3)} × ${sign}`;
+  });
+  return terms.join(" + ") + (size > FIRST ? ` + … (${size} products)` : "");
+}
+
+/**
+ * A line: a text, after it a vector if there is one, and the lines of which it consists.
+ * @typedef {{text: string, vector?: {values: number[], size: number}, parts?: Line[]}} Line
+ */
+
+/** Which state asks, and what it has read. @returns {Line} */
+function asksLine(vectors, head, step, target) {
+  const t = step + 1;
+  const query = vectorOf(vectors.queries, head, step);
+  if (!vectors.asks) return { text: `q_${t} = `, vector: query };
+  const { symbol, says, behind } = vectors.asks;
+  const last = step - behind;
+  const read =
+    last >= 0
+      ? `It has read the words up to “${visible(target[last].text)}”.`
+      : last === -1
+        ? "It has read the beginning <s>, and no word."
+        : "It has read no word yet.";
+  const state = filled(symbol, t, 0);
+  const made = `q_${t} = ${vectors.projected ? "W^Q " : ""}${state} = `;
+  return { text: `Who asks: ${state}, ${says}. ${read} ${made}`, vector: query };
+}
+
+/** What an energy is made of, in the order of its equation. @returns {Line[]} */
+export function energyLines(stage, head, step, at, piece, target) {
+  const { vectors } = stage;
+  const [t, j] = [step + 1, at + 1];
+  const [left, right] = [vectorOf(vectors.left, head, step), vectorOf(vectors.right, head, at)];
+  const [leftName, rightName] = [filled(vectors.left.name, t, j), filled(vectors.right.name, t, j)];
+  const energy = number(stage.energies[(head * stage.shape[1] + step) * stage.shape[2] + at], 3);
+  const lines = [
+    asksLine(vectors, head, step, target),
+    { text: `Key of “${piece}”: k_${j} = `, vector: vectorOf(vectors.keys, head, at) },
+  ];
+  if (leftName !== `q_${t}`) lines.push({ text: `${leftName} = `, vector: left });
+  if (rightName !== `k_${j}`) lines.push({ text: `${rightName} = `, vector: right });
+  if (vectors.kind === "product") {
+    const scale = vectors.scale[head];
+    const sum = products(left.values, right.values, left.size);
+    const scaled = scale === 1 ? sum : `${number(scale, 3)} × (${sum})`;
+    lines.push({ text: `Energy: e(${t},${j}) = ${scaled} = ${energy}.` });
+  } else if (vectors.kind === "additive") {
+    const v = vectorOf(vectors.v, head, 0);
+    const w = vectors.w && vectorOf(vectors.w, head, 0);
+    const covered = w ? coverageBefore(stage, head, step, at) : 0;
+    const bent = left.values.map((value, i) => Math.tanh(value + right.values[i] + (w ? w.values[i] * covered : 0)));
+    const more = w ? ` + w cov_${t},${j}` : "";
+    if (w) lines.push({ text: `Coverage: cov_${t},${j} = ${number(covered, 3)}, its weights before; w = `, vector: w });
+    lines.push(
+      { text: `tanh(${leftName} + ${rightName}${more}) = `, vector: { values: bent, size: left.size } },
+      { text: "v = ", vector: v },
+      { text: `Energy: e(${t},${j}) = v^T tanh(…) = ${products(v.values, bent, v.size)} = ${energy}.` },
+    );
+  } else {
+    lines.push({ text: `Energy: e(${t},${j}) = ${energy}, by ${stage.equation}.` });
+  }
+  return lines;
+}
+
+/** The sum of the weights that a slot got before a step. */
+function coverageBefore(stage, head, step, at) {
+  const [, steps, slots] = stage.shape;
+  let sum = 0;
+  for (let before = 0; before < step; before++) sum += stage.weights[(head * steps + before) * slots + at];
+  return sum;
+}
+
+/** The context as a weighted sum of values, and what the softmax over the vocabulary sees of it. @returns {Line[]} */
+export function contextLines(stage, row, head, step, pieces, hypothesis) {
+  const { vectors } = stage;
+  const t = step + 1;
+  const chosen = row.slot === null ? row.weights : row.weights.map((_, at) => (at === row.slot ? 1 : 0));
+  const order = chosen.map((_, at) => at).sort((one, two) => chosen[two] - chosen[one]);
+  const shown = order.filter((at) => chosen[at] > 0).slice(0, 3);
+  const sum = new Array(vectors.values.shown).fill(0);
+  chosen.forEach((weight, at) =>
+    vectorOf(vectors.values, head, at).values.forEach((value, i) => {
+      sum[i] += weight * value;
+    }),
+  );
+  const count = chosen.filter((weight) => weight > 0).length;
+  const parts = shown.map((at) => ({
+    text: `${number(chosen[at], 3)} × v_${at + 1} of “${pieces[at]}” = ${number(chosen[at], 3)} × `,
+    vector: vectorOf(vectors.values, head, at),
+  }));
+  if (count > shown.length) parts.push({ text: `and ${count - shown.length} more` });
+  const lines = [
+    { text: `Context: c_${t} = Σ_j a(${t},j) v_j = `, vector: { values: sum, size: vectors.values.shape[2] }, parts },
+  ];
+  const { readout } = hypothesis;
+  if (readout) {
+    const equation = readout.equation ? filled(readout.equation, t, 0) : `r_${t}, the decoder’s last layer,`;
+    const said = hypothesis.pieces[step];
+    lines.push({
+      text: `Readout: ${equation} = `,
+      vector: vectorOf({ ...readout, shape: [1, ...readout.shape] }, 0, step),
+    });
+    if (said.log_prob !== null && said.log_prob !== undefined) {
+      lines.push({
+        text: `Softmax over the vocabulary: p(“${visible(said.text)}”) = ${percent(Math.exp(said.log_prob))}.`,
+      });
+    }
+  }
+  return lines;
+}
+
+/** A vector: its first components as numbers, all that are known as a strip of colours. */
+function vectorElement({ values, size }) {
+  const more = size > FIRST;
+  const texts = values.slice(0, FIRST).map((value) => number(value, 3));
+  const text = `[${texts.join(", ")}${more ? ", …" : ""}]`;
+  return h("span", { class: "vector" }, h("code", {}, text), more ? strip(values, size) : "");
+}
+
+function strip(values, size) {
+  const most = Math.max(1e-9, ...values.map(Math.abs));
+  const wide = Math.max(2, Math.min(6, Math.floor(240 / values.length)));
+  const of = values.length < size ? `${values.length} of ${size} components` : `${size} components`;
+  const range = `${number(Math.min(...values), 2)} to ${number(Math.max(...values), 2)}`;
+  return s(
+    "svg",
+    {
+      class: "strip",
+      width: wide * values.length,
+      height: 14,
+      viewBox: `0 0 ${wide * values.length} 14`,
+      role: "img",
+      "aria-label": `${of}, from ${range}`,
+    },
+    s("title", {}, `${of}, from ${range}; blue is above 0, brown below`),
+    values.map((value, at) =>
+      s("rect", {
+        x: wide * at,
+        y: 0,
+        width: wide,
+        height: 14,
+        fill: value < 0 ? "#c0651a" : "#3b7fc9",
+        "fill-opacity": (0.06 + 0.94 * (Math.abs(value) / most)).toFixed(2),
+      }),
+    ),
+  );
+}
+
+/** A line as an item of a list. @param {Line} line */
+export function lineItem({ text, vector, parts }) {
+  return h(
+    "li",
+    {},
+    text,
+    vector ? vectorElement(vector) : "",
+    parts?.length ? h("ul", {}, parts.map(lineItem)) : "",
+  );
+}
