@@ -23,13 +23,17 @@ class OneSetting(NamedTuple):
     Attributes:
         first: number of a variant.
         second: number of the other.
-        difference: the second's mean over its seeds less the first's; the rest is as in `Contrast`, corrected for the
-            family.
+        difference: the second's mean over its seeds less the first's.
+        low: end of its interval, at the level of the tests without correction.
+        high: the other end.
+        error: and the rest as in `Contrast`, corrected for the family.
     """
 
     first: int
     second: int
     difference: float
+    low: float
+    high: float
     error: float
     p: float
     detectable: float
@@ -81,17 +85,18 @@ def families(settings: Sequence[Mapping[str, Any]], runs: Sequence[Runs], scorer
     if not by_setting:
         return []
     noise = Noise(runs, scorer)
-    return [Family(setting, _tests(pairs, noise, alpha)) for setting, pairs in by_setting.items()]
+    return [Family(setting, tests(pairs, noise, alpha)) for setting, pairs in by_setting.items()]
 
 
-def _tests(pairs: Sequence[tuple[int, int]], noise: Noise, alpha: float) -> list[OneSetting]:
-    """The tests of the pairs of a family."""
-    tests = [noise.between(*pair) for pair in pairs]
+def tests(pairs: Sequence[tuple[int, int]], noise: Noise, alpha: float) -> list[OneSetting]:
+    """The tests of pairs of variants, corrected together."""
+    tested = [noise.between(*pair) for pair in pairs]
     return [
         OneSetting(
-            *(*pair, test.difference, test.error.size, p, test.error.detectable(alpha / len(pairs), POWER)),
+            *(*pair, test.difference, *test.error.interval(test.difference, alpha), test.error.size, p),
+            detectable=test.error.detectable(alpha / len(pairs), POWER),
             significant=p < alpha,
             real=p < alpha and test.p_seeds is not None,
         )
-        for pair, test, p in zip(pairs, tests, holm([test.p for test in tests]), strict=True)
+        for pair, test, p in zip(pairs, tested, holm([test.p for test in tested]), strict=True)
     ]

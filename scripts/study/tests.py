@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nmt.compare.significance import POWER, Noise, Runs, bleu_of, holm
-from nmt.compare.variance import Error, by_runs, of_mean
+from nmt.compare.variance import Deviations, Error
 from study.questions import Pairs, Question
 from study.records import Run
 
@@ -80,13 +80,12 @@ def after_equal_time(rows: Rows, costs: Costs, question: Question) -> list[Answe
     """
     pairs = [pair for pair in question.pairs if set(pair) <= rows.keys() & costs.keys()]
     prices = {name: statistics.median(costs[name]["training"]) for pair in pairs for name in pair}
-    groups = [[run.history[-1]["valid_bleu"] for run in runs] for runs in rows.values()]
+    deviations = Deviations([[run.history[-1]["valid_bleu"] for run in runs] for runs in rows.values()])
     tests = []
     for pair in pairs:
         moment = min(run.history[-1]["epoch"] * prices[name] for name in pair for run in rows[name])
         first, second = ([_bleu_after(run, moment / prices[name]) for run in rows[name]] for name in pair)
-        part = by_runs(first, second, groups)
-        error = Error(part.variance**0.5, part.freedom)
+        error = Error.of(deviations.of_difference(*(list(rows).index(name) for name in pair)))
         difference = statistics.fmean(second) - statistics.fmean(first)
         tests.append((difference, error.p(difference), error))
     return _corrected(pairs, tests)
@@ -131,9 +130,8 @@ def link_differences(rows: Rows, gold: str) -> Iterator[tuple[str, dict[str, lis
 
 def link_sides(differences: Mapping[str, Sequence[float]]) -> tuple[list[str], list[str]]:
     """The rows with significantly fewer errors, and with more: t over seeds, corrected by Holm over the rows."""
-    groups = list(differences.values())
-    parts = [of_mean(values, groups) for values in groups]
-    means = [statistics.fmean(values) for values in groups]
-    p_values = holm([Error(part.variance**0.5, part.freedom).p(mean) for part, mean in zip(parts, means, strict=True)])
+    deviations = Deviations(list(differences.values()))
+    means = [statistics.fmean(values) for values in differences.values()]
+    p_values = holm([Error.of(deviations.of_mean(at)).p(mean) for at, mean in enumerate(means)])
     real = [(name, mean) for name, mean, p in zip(differences, means, p_values, strict=True) if p < ALPHA]
     return [name for name, mean in real if mean < 0], [name for name, mean in real if mean >= 0]
