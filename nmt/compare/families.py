@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
-from nmt.compare.significance import POWER, Noise, Runs, holm
+from nmt.compare.significance import POWER, DifferenceTest, Noise, Runs, holm
 from nmt.compare.variance import Scorer
 from nmt.config.choices import is_choice, place
+from nmt.evaluation.metrics import Metric
 
 _ABSENT = object()
 #: Choices whose own settings belong to their family: the radius of a window belongs to the windows.
@@ -46,6 +47,22 @@ class Family(NamedTuple):
 
     setting: str
     pairs: list[OneSetting]
+
+
+class Joint(NamedTuple):
+    """The tests against the baseline on all test sets at once, as if these were one text.
+
+    Attributes:
+        splits: their names.
+        sentences: how many they have together.
+        judge: the metric.
+        tests: of the other variants, in their order; corrected by Holm.
+    """
+
+    splits: list[str]
+    sentences: int
+    judge: Metric
+    tests: list[OneSetting]
 
 
 def factor(first: Mapping[str, Any], second: Mapping[str, Any]) -> str | None:
@@ -90,7 +107,11 @@ def families(settings: Sequence[Mapping[str, Any]], runs: Sequence[Runs], scorer
 
 def tests(pairs: Sequence[tuple[int, int]], noise: Noise, alpha: float) -> list[OneSetting]:
     """The tests of pairs of variants, corrected together."""
-    tested = [noise.between(*pair) for pair in pairs]
+    return corrected(pairs, [noise.between(*pair) for pair in pairs], alpha)
+
+
+def corrected(pairs: Sequence[tuple[int, int]], tested: Sequence[DifferenceTest], alpha: float) -> list[OneSetting]:
+    """Tests of pairs, corrected by Holm for their number."""
     return [
         OneSetting(
             *(*pair, test.difference, *test.error.interval(test.difference, alpha), test.error.size, p),

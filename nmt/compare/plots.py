@@ -104,7 +104,9 @@ def forest(rows: Sequence[Row], title: str, score: str, most: float = math.inf) 
         )
     axes.axvline(0, color=COLOURS["baseline"], linewidth=0.8)
     axes.set_ylim(len(entries) - 0.4, -0.6)
-    style(axes, title, x=f"difference in {score}")
+    style(axes, x=f"difference in {score}")
+    (text,), families = fonts.drawable([title])  # over the labels, too: the axes are narrow
+    picture.suptitle(text, x=0.01, ha="left", fontproperties=fonts.properties(families, 10.5), parse_math=False)
     axes.grid(visible=False, axis="y")
     axes.set_yticks(range(len(entries)), labels, fontproperties=small, parse_math=False)
     for label, entry in zip(axes.get_yticklabels(), entries, strict=True):

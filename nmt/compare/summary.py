@@ -28,7 +28,7 @@ def summary(comparison: Comparison, *, speeds: bool = True) -> list[Block]:
     """The verdict, the differences from the baseline, the course of training, and one sentence in three attentions."""
     joint, baseline = comparison.joint, comparison.variants[comparison.baseline].label
     labels = [variant.label for variant in comparison.variants]
-    score, where = TITLES[joint.judge], " and ".join(joint.splits)
+    score, where = TITLES[joint.judge], ", ".join(joint.splits)
     blocks: list[Block] = [Lines(verdict(comparison), lead=True)]
     rows = [
         Row(f"less {baseline}", labels[test.second], test)

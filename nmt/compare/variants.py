@@ -10,7 +10,7 @@ import numpy as np
 from nmt.compare.buckets import source_length
 from nmt.compare.comparable import common, comparable, is_named, without_seed
 from nmt.compare.estimates import Bootstrap
-from nmt.compare.families import Family, OneSetting, families, tests
+from nmt.compare.families import Family, Joint, families, tests
 from nmt.compare.grid import Grid, grid
 from nmt.compare.labels import labels
 from nmt.compare.results import ATTENTION, OF_HEADS, SCORERS, TESTED, Alignment, Result, RunOnSplit
@@ -118,22 +118,6 @@ class OnGold(NamedTuple):
     rates: list[dict[str, Spread]]
     by_hand: bool
     without_model: Mapping[str, float]
-
-
-class Joint(NamedTuple):
-    """The tests against the baseline on all test sets at once, as if these were one text.
-
-    Attributes:
-        splits: their names.
-        sentences: how many they have together.
-        judge: the metric.
-        tests: of the other variants, in their order; corrected by Holm.
-    """
-
-    splits: list[str]
-    sentences: int
-    judge: Metric
-    tests: list[OneSetting]
 
 
 class Comparison(NamedTuple):
@@ -388,13 +372,18 @@ def _runs(variants: Sequence[Variant], split: str, metric: Metric) -> list[Runs]
 
 
 def _joint(splits: Sequence[OnSplit], variants: Sequence[Variant], baseline: int, alpha: float) -> Joint:
-    """The tests on the first split and those that are scored by the same metric; runs were chosen on `valid`."""
+    """The tests on the first split and, if it is of the data, on the other test sets of the data.
+
+    Runs were chosen on `valid`, and a file may have the same sentences in another form.
+    """
     judge = splits[0].judge
     same = [
         split.name
         for split in splits
-        if split is splits[0] or (split.signatures[judge] == splits[0].signatures[judge] and split.name != "valid")
+        if split.signatures[judge] == splits[0].signatures[judge]
+        and all(run.splits[split.name].of_data for variant in variants for run in variant.runs)
     ]
+    same = same if splits[0].name in same else [splits[0].name]
     runs = joined([_runs(variants, name, judge) for name in same])
     pairs = [(baseline, other) for other in range(len(variants)) if other != baseline]
     return Joint(same, runs[0].counts.shape[1], judge, tests(pairs, Noise(runs, SCORERS[judge]), alpha))

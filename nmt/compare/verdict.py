@@ -60,7 +60,7 @@ def _joint(comparison: Comparison) -> list[str]:
         ]
         for side in ("better", "worse")
     }
-    where = f"On {' and '.join(joint.splits)} together ({count_of(joint.sentences, 'sentence')})"
+    where = f"On {', '.join(joint.splits)} together ({count_of(joint.sentences, 'sentence')})"
     said = [f"{side}: {some(names)}" for side, names in found.items() if names] or ["no variant"]
     relation = _significantly(comparison, f"different from {labels[comparison.baseline]}")
     return [f"{where}, {relation[0].lower()}{relation[1:]}: {'; '.join(said)}."]
@@ -154,6 +154,12 @@ def _against_baseline(comparison: Comparison) -> list[str]:
         line = (
             f"{_use(comparison, use, better[use])} The highest score, {split.score(best).mean:.2f} of {top}, is not "
             f"significantly different from the baseline ({_p(test.p)})."
+        )
+    elif not test.significant and (joint := [each for each in comparison.joint.tests if each.real and each.low > 0]):
+        use = max(joint, key=lambda each: each.difference)
+        line = (
+            f"Use {labels[use.second]}: on all test sets together, {use.difference:+.2f} against the baseline {base}, "
+            f"a significant difference ({_p(use.p)}). On {split.name} alone, no variant is significantly better."
         )
     elif not test.significant:
         line = (

@@ -20,7 +20,13 @@ def on(splits: list[str]) -> Comparison:
     for settings, quality in QUALITIES:
         for run in runs_of(settings, quality, 2, weights=settings is not PLAIN):
             others = {name: result(f"{run.name}-{name}", run.seed, settings, quality) for name in splits}
-            runs.append(run._replace(splits={name: other.splits["test"] for name, other in others.items()}))
+            runs.append(
+                run._replace(
+                    splits={
+                        name: other.splits["test"]._replace(of_data=name != "valid") for name, other in others.items()
+                    }
+                )
+            )
     return compare(runs, trials=20)
 
 
@@ -49,8 +55,19 @@ def test_sets_are_joined_as_one_text_without_the_one_that_chose_the_runs(both: C
         assert not test.low <= 0 <= test.high, "the variants are far apart"
     assert [test.second for test in joint.tests] == [1, 2]
     (line,) = (line for line in verdict(both) if "together" in line)
-    assert line.startswith("On test and other together (120 sentences), significantly different from bahdanau: better:")
+    assert line.startswith("On test, other together (120 sentences), significantly different from bahdanau: better:")
     assert as_json(both)["joint"]["tests"][1]["second"] == "no attention"
+
+
+def test_what_all_sets_find_is_recommended_where_the_first_finds_nothing(both: Comparison) -> None:
+    split = both.splits[0]
+    unsure = [
+        test and test._replace(p=0.2, significant=False, real=test.difference < 0 and test.real) for test in split.tests
+    ]
+    quiet = split._replace(contrasts={**split.contrasts, "bleu": unsure})
+    line = verdict(both._replace(baseline_chosen=True, splits=[quiet, *both.splits[1:]]))[0]
+    assert line.startswith("Use luong: on all test sets together, +")
+    assert line.endswith("On test alone, no variant is significantly better.")
 
 
 def test_one_set_alone_is_not_called_joined() -> None:
