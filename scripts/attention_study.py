@@ -53,6 +53,7 @@ DOCS = Path("docs")
 PAGE = Path("scripts", "study", "page.md")
 QUOTING = (Path("README.md"), DOCS / "choosing-an-attention.md", DOCS / "from-seq2seq-to-transformer.md")
 MOST_WORDS = 1500
+RECORDED = ("short", "converged", "back", "builtin", "tuning")
 _RECORDING = threading.Lock()
 
 
@@ -215,14 +216,9 @@ def report() -> int:
     """Write the page, its pictures and tables, and what other pages quote, from the records."""
     folder = records.FOLDER
     costs, maps = (json.loads((folder / name).read_text("utf-8")) for name in ("costs.json", "maps.json"))
-    studies = ("short", "converged", "back", "builtin", "tuning")
-    study = output.Study({name: records.load(name) for name in studies}, costs, maps)
-    text = study.filled(PAGE.read_text("utf-8"))
-    short, _, page = text.partition("\n---\n\n")
-    short, page = wrapped(short, 100), wrapped(page, 120)
-    if len(page.split()) > MOST_WORDS:
-        raise UserError(f"{PAGE} has {len(page.split()):,} words, more than {MOST_WORDS:,}.")
-    write_text(DOCS / "attention-study.md", page + "\n")
+    study = output.Study({name: records.load(name) for name in RECORDED}, costs, maps)
+    for path, text in pages(study, Path()).items():
+        write_text(path, text)
     pictures, tables = study.pictures(), study.tables()
     for picture in pictures:
         write_bytes(folder / f"{picture.name}.png", picture.data)
@@ -233,16 +229,27 @@ def report() -> int:
         if name != "learning":  # the picture has it
             blocks += [Heading(name.replace("-", " ").capitalize()), table]
     write_text(folder / "report.html", as_html(blocks, "The study of attention"))
+    return 0
+
+
+def pages(study: output.Study, root: Path) -> dict[Path, str]:
+    """The text of the page, and of the pages that quote the study."""
+    text = study.filled((root / PAGE).read_text("utf-8"))
+    short, _, page = text.partition("\n---\n\n")
+    if len(page.split()) > MOST_WORDS:
+        raise UserError(f"{PAGE} has {len(page.split()):,} words, more than {MOST_WORDS:,}.")
 
     def quoted(found: re.Match[str]) -> str:
         begin, before, end = found.groups()
         labels = {row: label for label, row in re.findall(r"^\| ([^|]*) \| `([\w-]+)` \|", before, re.MULTILINE)}
-        return f"{begin}\n\n{study.quoted(labels) if labels else short.strip()}\n\n{end}"
+        return f"{begin}\n\n{study.quoted(labels) if labels else wrapped(short, 100).strip()}\n\n{end}"
 
-    for path in QUOTING:
-        pattern = r"(<!-- study: quoted -->)(.*?)(<!-- study: end -->)"
-        write_text(path, re.sub(pattern, quoted, path.read_text("utf-8"), flags=re.DOTALL))
-    return 0
+    pattern = r"(<!-- study: quoted -->)(.*?)(<!-- study: end -->)"
+    texts = {root / path: (root / path).read_text("utf-8") for path in QUOTING}
+    return {
+        root / DOCS / "attention-study.md": wrapped(page, 120) + "\n",
+        **{path: re.sub(pattern, quoted, known, flags=re.DOTALL) for path, known in texts.items()},
+    }
 
 
 if __name__ == "__main__":

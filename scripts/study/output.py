@@ -208,19 +208,19 @@ class Study:
         }
 
         def value(found: re.Match[str]) -> str:
-            name, study, row, _, other = found.groups()
-            if not other:
-                return figures[name](study, row)
-            if name == "time":
-                difference, error = after_equal_time(self.rows[study], self.costs, other, row)
-                return f"{interval(difference, *error.interval(difference, ALPHA))}"
-            test = self.tests[study].between(other, row)
-            return interval(test.difference, *test.error.interval(test.difference, ALPHA))
+            name, study, row, other = found.groups()
+            try:
+                if not other:
+                    return figures[name](study, row)
+                if name == "time":
+                    difference, error = after_equal_time(self.rows[study], self.costs, other, row)
+                else:
+                    difference, error, *_ = self.tests[study].between(other, row)
+            except (KeyError, ValueError) as problem:
+                raise UserError(f"The page has a field that is none of the study's: {found[0]}") from problem
+            return interval(difference, *error.interval(difference, ALPHA))
 
-        text = re.sub(r"\{(?:(\w+) )?(\w+): ([\w-]+)( - ([\w-]+))?\}", value, text)
-        if left := re.findall(r"\{[^}]*\}", text):
-            raise UserError(f"The page has a field that is none of the study's: {left[0]}")
-        return text
+        return re.sub(r"\{(?:(\w+) )?(\w+): ([\w-]+)(?: - ([\w-]+))?\}", value, text)
 
 
 def interval(value: float, low: float, high: float) -> str:
