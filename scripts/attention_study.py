@@ -1,4 +1,4 @@
-"""Run the study of docs/attention-study.md: train its variants, score and record them, write the tables of the page.
+"""Run the study of docs/attention-study.md: train its variants, score and record them, write the page.
 
     python scripts/attention_study.py train multi30k=DIR alignments=DIR [jobs=N] [KEY=VALUE ...]
     python scripts/attention_study.py converge multi30k=DIR alignments=DIR [jobs=N] [KEY=VALUE ...]
@@ -8,8 +8,9 @@
 `train` trains, scores and records every run of the short study that has no record yet, jobs=N at a time with one thread
 each; the same command goes on after an interruption. `converge` first chooses the learning rate and dropout of eight
 models on validation data, then trains each to convergence, the best four in the other direction too. `builtin` trains
-on the built-in corpus with one seed. `report` writes the tables of the page, and of pages that quote it, from the
-records in docs/attention-study. A table stands between `<!-- study: NAME -->` and `<!-- study: end -->`.
+on the built-in corpus with one seed. `report` writes the page from scripts/study/page.md, its pictures, its tables as
+CSV and report.html from the records in docs/attention-study. Pages that quote the study have what they quote between
+`<!-- study: quoted -->` and `<!-- study: end -->`.
 
 `multi30k` is a folder with train.de.gz and so on. `alignments` is a folder with word links: for its validation and test
 sets multi30k_silver/val.de-en.sp and test_2016_flickr.de-en.sp, for other text deen/text.de, text.en and gold.sp.
@@ -21,6 +22,7 @@ import os
 import re
 import statistics
 import sys
+import textwrap
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -28,17 +30,18 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from study import records, tables
-from study.questions import LONGER, QUESTIONS
+from study import output, records
+from study.contrasts import SPLITS
 from study.rows import CONVERGED, DE_EN, EN_DE, GRID, LONG, ONCE, ROWS, SEEDS, SHORT, SIZES, TEXT, TUNING, Row
-from study.tests import BleuNoise
 from verbs import key_values, script, verb
 
 from nmt.compare.reader import read_result
+from nmt.compare.table_files import as_csv
 from nmt.data.lines import read_lines
 from nmt.runs.run import Run
 from nmt.system.errors import UserError
-from nmt.system.files import write_text
+from nmt.system.files import write_bytes, write_text
+from nmt.viewer.blocks import Block, Heading, Lines, as_html
 
 RUNS = Path("checkpoints", "attention-study")
 JOINED_TEXT = Path("checkpoints", "attention-study-long")
@@ -47,7 +50,10 @@ DEEN = ("text.de", "text.en", "gold.sp")  # words between spaces
 #: Minimum weight of a link, scored beside the best source word alone, because the gold links are one to many.
 THRESHOLD = 0.2
 DOCS = Path("docs")
-QUOTING = ("choosing-an-attention.md", "from-seq2seq-to-transformer.md")
+PAGE = Path("scripts", "study", "page.md")
+QUOTING = (Path("README.md"), DOCS / "choosing-an-attention.md", DOCS / "from-seq2seq-to-transformer.md")
+MOST_WORDS = 1500
+RECORDED = ("short", "converged", "back", "builtin", "tuning")
 _RECORDING = threading.Lock()
 
 
@@ -149,7 +155,7 @@ def joined_files() -> list[Path]:
 def join_lines(root: Path) -> None:
     """Write the long sentences: neighbouring lines of the test set in one."""
     for path in joined_files():
-        lines = read_lines(root / f"{tables.FIRST}{path.suffix}.gz")
+        lines = read_lines(root / f"{SPLITS[0]}{path.suffix}.gz")
         joined = [" ".join(lines[first : first + JOINED]) for first in range(0, len(lines) - JOINED + 1, JOINED)]
         write_text(path, "".join(f"{line}\n" for line in joined))
 
@@ -163,7 +169,7 @@ def gold_links(root: Path, links: Path) -> list[list[str]]:
 
     valid = [*words("valid_", "val"), "valid_words=moses"]
     deen = [f"{key}={links}/deen/{name}" for key, name in zip(("source", "target", "gold"), DEEN, strict=True)]
-    return [["words=moses", *words("", tables.FIRST), *valid], [*deen, *valid]]
+    return [["words=moses", *words("", SPLITS[0]), *valid], [*deen, *valid]]
 
 
 def work(study: Study, jobs: int) -> int:
@@ -196,46 +202,54 @@ def one(study: Study, row: Row, seed: int) -> int:
     return 0
 
 
+def wrapped(text: str, width: int) -> str:
+    """Markdown with its paragraphs and the items of its lists broken anew."""
+    fill = partial(textwrap.fill, width=width, break_long_words=False, break_on_hyphens=False)
+    parts = re.split(r"(\n\n|\n(?=- ))", text)
+    for at, part in enumerate(parts):
+        if part[:1] not in "\n#!" and not part.startswith("    "):
+            parts[at] = fill(" ".join(part.split()), subsequent_indent="  " if part.startswith("- ") else "")
+    return "".join(parts)
+
+
 def report() -> int:
-    """Write the tables of the page, and of the pages that quote it, from the records."""
-    rows, longer, back = (records.load(study) for study in ("short", "converged", "back"))
-    exact, costs = records.load("builtin"), json.loads((records.FOLDER / "costs.json").read_text("utf-8"))
-    noises = {split: BleuNoise(rows, split) for split in tables.SPLITS}
-    longer_noises, back_noises = ({split: BleuNoise(some, split) for split in list(tables.SPLITS)[:2]}
-                                  for some in (longer, back))  # fmt: skip
-    shifts = ("attention, shift 0", "attention, shift 1", "saliency")
-    makers: dict[str, Callable[[], str]] = {
-        "questions": partial(tables.questions, rows, noises, longer, costs),
-        "candidates": partial(tables.candidates, rows, noises, costs),
-        "contrasts": partial(tables.contrasts, noises, QUESTIONS),
-        "tuning": lambda: tables.tuning(records.load("tuning")),
-        "16 epochs": partial(tables.converged, longer),
-        "16 epochs, contrasts": partial(tables.contrasts, longer_noises, LONGER),
-        "back": partial(tables.converged, back),
-        "back, contrasts": partial(tables.contrasts, back_noises, LONGER[1:3]),
-        "links": partial(tables.links, rows, [tables.SILVER], ["attention", *shifts]),
-        "links of other text": partial(tables.links, rows, [tables.OTHER_TEXT], ["attention", *shifts]),
-        "costs": partial(tables.all_costs, rows, costs),
-        "exact links": partial(tables.links, exact, [f"test, links above {THRESHOLD}", "test"], shifts),
-    }
-    for split, label in tables.SPLITS.items():
-        makers[f"scores on {label}"] = partial(tables.scores, rows, split, noises[split])
-        makers[f"length on {label}"] = partial(tables.by_length, rows, split)
-
-    def written(found: re.Match[str]) -> str:
-        begin, name, before, end = found.groups()
-        if name == "quoted":  # the page says which rows it quotes, in words of its own
-            labels = {row: label for label, row in re.findall(r"^\| ([^|]*) \| `([\w-]+)` \|", before, re.MULTILINE)}
-            return f"{begin}\n\n{tables.quoted(rows, noises, labels)}\n\n{end}"
-        if name not in makers:
-            raise UserError(f"<!-- study: {name} --> has no such table. Tables: {', '.join(makers)}.")
-        return f"{begin}\n\n{makers[name]()}\n\n{end}"
-
-    for page in ("attention-study.md", *QUOTING):
-        text = (DOCS / page).read_text("utf-8")
-        pattern = r"(<!-- study: ((?!end)[^>]*) -->)(.*?)(<!-- study: end -->)"
-        write_text(DOCS / page, re.sub(pattern, written, text, flags=re.DOTALL))
+    """Write the page, its pictures and tables, and what other pages quote, from the records."""
+    folder = records.FOLDER
+    costs, maps = (json.loads((folder / name).read_text("utf-8")) for name in ("costs.json", "maps.json"))
+    study = output.Study({name: records.load(name) for name in RECORDED}, costs, maps)
+    for path, text in pages(study, Path()).items():
+        write_text(path, text)
+    pictures, tables = study.pictures(), study.tables()
+    for picture in pictures:
+        write_bytes(folder / f"{picture.name}.png", picture.data)
+    for name, table in tables.items():
+        write_text(folder / f"{name}.csv", as_csv(table))
+    blocks: list[Block] = [Lines(["All tables of the study. The page says what they mean."], lead=True), *pictures]
+    for name, table in tables.items():
+        if name != "learning":  # the picture has it
+            blocks += [Heading(name.replace("-", " ").capitalize()), table]
+    write_text(folder / "report.html", as_html(blocks, "The study of attention"))
     return 0
+
+
+def pages(study: output.Study, root: Path) -> dict[Path, str]:
+    """The text of the page, and of the pages that quote the study."""
+    text = study.filled((root / PAGE).read_text("utf-8"))
+    short, _, page = text.partition("\n---\n\n")
+    if len(page.split()) > MOST_WORDS:
+        raise UserError(f"{PAGE} has {len(page.split()):,} words, more than {MOST_WORDS:,}.")
+
+    def quoted(found: re.Match[str]) -> str:
+        begin, before, end = found.groups()
+        labels = {row: label for label, row in re.findall(r"^\| ([^|]*) \| `([\w-]+)` \|", before, re.MULTILINE)}
+        return f"{begin}\n\n{study.quoted(labels) if labels else wrapped(short, 100).strip()}\n\n{end}"
+
+    pattern = r"(<!-- study: quoted -->)(.*?)(<!-- study: end -->)"
+    texts = {root / path: (root / path).read_text("utf-8") for path in QUOTING}
+    return {
+        root / DOCS / "attention-study.md": wrapped(page, 120) + "\n",
+        **{path: re.sub(pattern, quoted, known, flags=re.DOTALL) for path, known in texts.items()},
+    }
 
 
 if __name__ == "__main__":

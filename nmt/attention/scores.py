@@ -216,8 +216,8 @@ class Dot(Score):
 class ScaledDot(Dot):
     """Vaswani et al. 2017, eq. 1; Dk is the size of a key.
 
-    The paper's queries and keys are projections. The energies of recurrent states as they are, which are bounded by 1,
-    stay so even that there is nothing to learn from (docs/attention-study.md).
+    The paper's queries and keys are projections. Those of recurrent states as they are, divided by Dk^1/2, stay so even
+    that there is nothing to learn from, while `Dot` learns from the same states (docs/attention-study.md).
     """
 
     equation = "e_tj = q_t^T k_j / sqrt(Dk)"

@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
-from nmt.compare.significance import POWER, Noise, Runs, holm
+from nmt.compare.significance import POWER, DifferenceTest, Noise, Runs, holm
 from nmt.compare.variance import Scorer
 from nmt.config.choices import is_choice, place
+from nmt.evaluation.metrics import Metric
 
 _ABSENT = object()
 #: Choices whose own settings belong to their family: the radius of a window belongs to the windows.
@@ -23,13 +24,17 @@ class OneSetting(NamedTuple):
     Attributes:
         first: number of a variant.
         second: number of the other.
-        difference: the second's mean over its seeds less the first's; the rest is as in `Contrast`, corrected for the
-            family.
+        difference: the second's mean over its seeds less the first's.
+        low: end of its interval, at the level of the tests without correction.
+        high: the other end.
+        error: and the rest as in `Contrast`, corrected for the family.
     """
 
     first: int
     second: int
     difference: float
+    low: float
+    high: float
     error: float
     p: float
     detectable: float
@@ -42,6 +47,22 @@ class Family(NamedTuple):
 
     setting: str
     pairs: list[OneSetting]
+
+
+class Joint(NamedTuple):
+    """The tests against the baseline on all test sets at once, as if these were one text.
+
+    Attributes:
+        splits: their names.
+        sentences: how many they have together.
+        judge: the metric.
+        tests: of the other variants, in their order; corrected by Holm.
+    """
+
+    splits: list[str]
+    sentences: int
+    judge: Metric
+    tests: list[OneSetting]
 
 
 def factor(first: Mapping[str, Any], second: Mapping[str, Any]) -> str | None:
@@ -81,17 +102,22 @@ def families(settings: Sequence[Mapping[str, Any]], runs: Sequence[Runs], scorer
     if not by_setting:
         return []
     noise = Noise(runs, scorer)
-    return [Family(setting, _tests(pairs, noise, alpha)) for setting, pairs in by_setting.items()]
+    return [Family(setting, tests(pairs, noise, alpha)) for setting, pairs in by_setting.items()]
 
 
-def _tests(pairs: Sequence[tuple[int, int]], noise: Noise, alpha: float) -> list[OneSetting]:
-    """The tests of the pairs of a family."""
-    tests = [noise.between(*pair) for pair in pairs]
+def tests(pairs: Sequence[tuple[int, int]], noise: Noise, alpha: float) -> list[OneSetting]:
+    """The tests of pairs of variants, corrected together."""
+    return corrected(pairs, [noise.between(*pair) for pair in pairs], alpha)
+
+
+def corrected(pairs: Sequence[tuple[int, int]], tested: Sequence[DifferenceTest], alpha: float) -> list[OneSetting]:
+    """Tests of pairs, corrected by Holm for their number."""
     return [
         OneSetting(
-            *(*pair, test.difference, test.error.size, p, test.error.detectable(alpha / len(pairs), POWER)),
+            *(*pair, test.difference, *test.error.interval(test.difference, alpha), test.error.size, p),
+            detectable=test.error.detectable(alpha / len(pairs), POWER),
             significant=p < alpha,
             real=p < alpha and test.p_seeds is not None,
         )
-        for pair, test, p in zip(pairs, tests, holm([test.p for test in tests]), strict=True)
+        for pair, test, p in zip(pairs, tested, holm([test.p for test in tested]), strict=True)
     ]

@@ -41,10 +41,11 @@ def method(comparison: Comparison) -> list[Block]:
             [
                 f"Each variant is tested against the baseline, {baseline_label(comparison)}.",
                 "The test asks whether other sentences and other seeds would also show a difference. It is Student's "
-                "t, and its standard error has both sources of noise: sentences (jackknife) and runs (standard "
-                "deviation over seeds, pooled over the variants; one that deviates significantly more than the others "
-                "has its own, as in Welch's test). Degrees of freedom are Satterthwaite's. If every variant has one "
-                "seed, the error is that of sentences alone, and the report says so.",
+                "t, and its standard error has both sources of noise: sentences (jackknife, with the interaction of "
+                "the two variants' runs and sentences) and whole runs (pooled over the variants; a variant that "
+                "Cochran's test finds collapsed has its own, as in Welch's test). Degrees of freedom are "
+                "Satterthwaite's. If every variant has one seed, the error is that of sentences alone, and the report "
+                "says so.",
                 f"p is corrected by Holm for {count_of(len(comparison.variants) - 1, 'variant')}. A difference is "
                 f"significant at p < {comparison.alpha:g}. 'Min. detectable' is the true difference that 4 of 5 such "
                 f"comparisons would find.",
@@ -55,8 +56,9 @@ def method(comparison: Comparison) -> list[Block]:
                 f"over the runs.",
                 "BLEU and chrF are tested in the same way, and TER is not tested. The verdict is that of BLEU, or of "
                 "chrF where most references have fewer than four tokens, which BLEU cannot judge. Each metric on each "
-                "split is a separate family. Differences from the highest score are corrected by Bonferroni for all "
-                "pairs of variants, because the scores themselves selected it.",
+                "split is a separate family, and so are the tests on all test sets together. Differences from the "
+                "highest score are corrected by Bonferroni for all pairs of variants, because the scores themselves "
+                "selected it.",
             ]
         ),
     ]

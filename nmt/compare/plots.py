@@ -3,19 +3,22 @@
 A variant has one colour in all of them.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
-from nmt.compare.variants import Comparison, OnSplit, Variant
+from nmt.compare.families import OneSetting
+from nmt.compare.variants import Comparison, OnSplit
 from nmt.compare.verdict import NOT_SIGNIFICANT, ONE_SEED, judgement
 from nmt.drawing import fonts
 from nmt.drawing.layout import shorten, wrap
 from nmt.drawing.matrix import matrix
-from nmt.drawing.style import LONGEST_NAME, MARKERS, figure, legend, line, ruler, style
+from nmt.drawing.style import GREY, LONGEST_NAME, MARKERS, figure, legend, line, ruler, style
 from nmt.evaluation.metrics import TITLES, Metric
 from nmt.evaluation.references import AttentionMap
 
@@ -28,6 +31,7 @@ COLOURS = {
     **{f"{side}{ONE_SEED}": "#8a8f96" for side in ("better", "worse")},
 }
 _COLUMNS = 4  # of panels side by side
+History = Sequence[Mapping[str, float]]
 
 
 def scores(comparison: Comparison, split: OnSplit) -> Figure:
@@ -59,18 +63,77 @@ def scores(comparison: Comparison, split: OnSplit) -> Figure:
     return picture
 
 
+class Row(NamedTuple):
+    """A row of a forest plot: its group, its label, and the test."""
+
+    group: str
+    label: str
+    test: OneSetting
+
+
+def forest(rows: Sequence[Row], title: str, score: str, most: float = math.inf) -> Figure:
+    """Differences with their intervals, group by group; an arrow stands for a difference beyond `most`."""
+    groups = list(dict.fromkeys(row.group for row in rows))
+    entries = [entry for group in groups for entry in (group, *(row for row in rows if row.group == group))]
+    picture = figure(9.4, 1.0 + 0.235 * len(entries))
+    axes = picture.add_subplot()
+    labels, families = fonts.drawable(
+        entry if isinstance(entry, str) else shorten(entry.label, 2 * LONGEST_NAME) for entry in entries
+    )
+    small = fonts.properties(families, 8.5)
+    for place, entry in enumerate(entries):
+        if isinstance(entry, str):
+            continue
+        test = entry.test
+        colour = COLOURS[judgement(test)]
+        if abs(test.difference) > most:
+            axes.plot(math.copysign(most, test.difference), place, "<" if test.difference < 0 else ">", color=colour)
+        else:
+            ends = np.clip([test.low, test.high], -most, most)
+            axes.plot(ends, [place, place], color=colour, linewidth=1.6)
+            axes.plot(test.difference, place, "s", color=colour, markersize=4.5)
+        axes.annotate(
+            f"{test.difference:+.2f} ({test.low:+.2f} to {test.high:+.2f})",
+            (1.0, place),
+            xycoords=("axes fraction", "data"),
+            xytext=(6, 0),
+            textcoords="offset points",
+            va="center",
+            color=colour,
+            fontproperties=fonts.properties([fonts.BASE], 8.5),
+        )
+    axes.axvline(0, color=COLOURS["baseline"], linewidth=0.8)
+    axes.set_ylim(len(entries) - 0.4, -0.6)
+    style(axes, x=f"difference in {score}")
+    (text,), families = fonts.drawable([title])  # over the labels, too: the axes are narrow
+    picture.suptitle(text, x=0.01, ha="left", fontproperties=fonts.properties(families, 10.5), parse_math=False)
+    axes.grid(visible=False, axis="y")
+    axes.set_yticks(range(len(entries)), labels, fontproperties=small, parse_math=False)
+    for label, entry in zip(axes.get_yticklabels(), entries, strict=True):
+        if isinstance(entry, str):
+            label.set_color(GREY)
+    axes.tick_params(axis="y", length=0)
+    return picture
+
+
 def curves(comparison: Comparison, *, by_time: bool = True) -> Figure | None:
-    """Validation scores and perplexity against time and updates, means over seeds; None without validations.
+    """The validations of the variants (`learning_curves`)."""
+    courses = {variant.label: [run.history for run in variant.runs] for variant in comparison.variants}
+    return learning_curves(courses, by_time=by_time)
+
+
+def learning_curves(courses: Mapping[str, Sequence[History]], *, by_time: bool = True) -> Figure | None:
+    """Validation scores and perplexity against time and updates, means over runs; None without validations.
 
     The score is BLEU, or chrF where BLEU could not judge.
     Without `by_time` against updates alone, where the runs' times cannot be compared.
     """
-    if not any(run.history for variant in comparison.variants for run in variant.runs):
+    histories = [history for runs in courses.values() for history in runs]
+    if not any(histories):
         return None
     against = {"minutes": "minutes of training", "step": "updates"}
     if not by_time:
         del against["minutes"]
-    histories = [run.history for variant in comparison.variants for run in variant.runs]
     score: Metric = "chrf" if any("valid_chrf" in entry for history in histories for entry in history) else "bleu"
     picture = figure(11 if by_time else 9, 7.6)
     grid_of_axes = picture.subplots(2, len(against), squeeze=False)
@@ -80,11 +143,11 @@ def curves(comparison: Comparison, *, by_time: bool = True) -> Figure | None:
         for axes, x in zip(row, against, strict=True)
     ]
     drawn = {}
-    for index, variant in enumerate(comparison.variants):
+    for index, (label, runs) in enumerate(courses.items()):
         for axes, x, y in panels:
-            grid, mean, low, high = _mean_curve(variant, x, y)
+            grid, mean, low, high = _mean_curve(runs, x, y)
             few = max(1, len(grid) // 8)
-            (drawn[variant.label],) = axes.plot(
+            (drawn[label],) = axes.plot(
                 grid,
                 mean,
                 linewidth=1.5,
@@ -93,7 +156,7 @@ def curves(comparison: Comparison, *, by_time: bool = True) -> Figure | None:
                 markevery=(index % few, few),  # a line through one point is none
                 **line(index),
             )
-            if len(comparison.variants) <= 6 and len(variant.runs) > 1:
+            if len(courses) <= 6 and len(runs) > 1:
                 axes.fill_between(grid, low, high, color=line(index)["color"], alpha=0.12, linewidth=0)
     titles = {
         f"valid_{score}": f"Validation {TITLES[score]} (greedy search)",
@@ -116,11 +179,11 @@ def curves(comparison: Comparison, *, by_time: bool = True) -> Figure | None:
 _Curve = npt.NDArray[np.float64]
 
 
-def _mean_curve(variant: Variant, x: str, y: str) -> tuple[_Curve, _Curve, _Curve, _Curve]:
+def _mean_curve(runs: Sequence[History], x: str, y: str) -> tuple[_Curve, _Curve, _Curve, _Curve]:
     """Places, and mean, least and most of the seeds there, over the stretch that all seeds have; it may be empty."""
     courses = [
-        np.array([(entry[x], entry[y]) for entry in run.history if x in entry and y in entry]).reshape(-1, 2)
-        for run in variant.runs
+        np.array([(entry[x], entry[y]) for entry in history if x in entry and y in entry]).reshape(-1, 2)
+        for history in runs
     ]
     courses = [course for course in courses if len(course)]
     if not courses:

@@ -213,6 +213,7 @@ def _scored(run: Run, split: str, scores: dict[str, Any]) -> RunOnSplit:
         others=others,
         judged_by=scores["judged_by"] if scores.get("judged_by") in TITLES else judge(counts["bleu"][:, 1]),
         exact=float(exact) if isinstance(exact, int | float) else None,
+        of_data=split != "valid" and split in run.facts().get("text", {}),
     )
 
 

@@ -306,4 +306,6 @@ def as_text(comparison: Comparison) -> str:
 
 def is_report_picture(name: str) -> bool:
     """Whether a picture of this name may belong to a report."""
-    return re.fullmatch(r"(scores-.*|by-length-.*|weights-.*-[0-9]+|learning-curves)\.png", name) is not None
+    return (
+        re.fullmatch(r"(forest|maps|scores-.*|by-length-.*|weights-.*-[0-9]+|learning-curves)\.png", name) is not None
+    )

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from nmt.build.paths import check_paths, is_writable, unprotect
 from nmt.build.requests import GivenText, read
-from nmt.compare import report, table_files, variants, verdict
+from nmt.compare import report, summary, table_files, variants, verdict
 from nmt.compare.reader import COUNTS, outline, read_result, wanted_splits, write_counts
 from nmt.compare.results import Result
 from nmt.compare.slices import Slicing
@@ -146,9 +146,10 @@ def compare(request: Comparing) -> int:
             if result.name in runs:
                 _write_record(request, runs[result.name], result)
         print_message(f"Records: {request.records}")
-    _write_report(comparison, folder, report.report(comparison, request.pictures, slicing, speeds=request.speeds))
+    blocks = report.report(comparison, request.pictures, slicing, speeds=request.speeds)
+    _write_report(comparison, folder, summary.summary(comparison, speeds=request.speeds), blocks)
     print(printable(report.as_text(comparison)))
-    print(printable(f"\nThe whole report: {folder / 'report.html'} (also report.md, report.json, tables/)"))
+    print(printable(f"\nThe whole report: {folder / 'report.html'} (also report.json, tables/; in short: summary.md)"))
     return 0
 
 
@@ -186,16 +187,19 @@ def _check_labels(request: Comparing, slicing: Slicing, comparison: variants.Com
         )
 
 
-def _write_report(comparison: variants.Comparison, folder: Path, blocks: Sequence[Block]) -> None:
-    """Write the report in all its forms, and remove the pictures and tables that only an earlier report had."""
+def _write_report(
+    comparison: variants.Comparison, folder: Path, short: Sequence[Block], blocks: Sequence[Block]
+) -> None:
+    """Write the summary and the report in all its forms; remove pictures and tables that only an earlier report had."""
     title = report.title(comparison)
-    drawn = {file_name(picture.name): picture.data for picture in pictures_of(blocks)}
+    drawn = {file_name(picture.name): picture.data for picture in pictures_of([*short, *blocks])}
     for name, data in drawn.items():
         write_bytes(folder / "pictures" / name, data)
+    write_text(folder / "summary.md", as_markdown(short, title))
     write_text(folder / "report.md", as_markdown(blocks, title))
     write_text(folder / "report.html", as_html(blocks, title))
     write_json(folder / "report.json", verdict.as_json(comparison))
-    named = table_files.named(blocks)
+    named = table_files.named([*blocks, *short])
     for name, table in named.items():
         for end, form in table_files.FORMS.items():
             write_text(folder / "tables" / f"{name}{end}", form(table))

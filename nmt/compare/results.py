@@ -67,6 +67,7 @@ class RunOnSplit(NamedTuple):
         others: further references of each line, list by list.
         judged_by: the metric that can judge the split.
         exact: per cent of the translations that equal a reference, or None.
+        of_data: whether it is a test set of the run's data; else a file, or `valid`.
     """
 
     sources: list[str] | None
@@ -87,6 +88,7 @@ class RunOnSplit(NamedTuple):
     others: Sequence[list[str]] = ()
     judged_by: Metric = "bleu"
     exact: float | None = None
+    of_data: bool = True
 
 
 def counted(

@@ -16,11 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.compare.variance import (
+    Deviations,
     Error,
     Scorer,
     Statistics,
-    by_runs,
-    by_sentences,
     error_of,
     interaction,
     pseudo_values,
@@ -193,31 +192,28 @@ class DifferenceTest(NamedTuple):
     p_seeds: float | None
 
 
+def joined(texts: Sequence[Sequence[Runs]]) -> list[Runs]:
+    """The runs of each variant on several texts, as if these were one."""
+    return [
+        Runs(np.concatenate([runs.counts for runs in same], axis=1), same[0].seeds) for same in zip(*texts, strict=True)
+    ]
+
+
 class Noise:
-    """The noise of several variants on one test set: of their sentences and of their seeds."""
+    """The noise of several variants on one text: of its sentences and of their seeds."""
 
-    def __init__(self, variants: Sequence[Runs], scorer: Scorer, groups: Sequence[Sequence[float]] = ()) -> None:
-        """Take the scores of all runs.
-
-        Args:
-            variants: their runs, with as many sentences; the numbers of seeds may differ.
-            scorer: of the metric.
-            groups: the scores of further variants' runs, which also tell how much runs of a variant deviate.
-        """
-        self._variants = variants
-        self._scores = [scorer(runs.counts.sum(1)).tolist() for runs in variants]
-        self._groups = [*self._scores, *groups]
+    def __init__(self, variants: Sequence[Runs], scorer: Scorer) -> None:
+        """Take the runs of all variants, with as many sentences; the numbers of seeds may differ."""
+        self.scores = [scorer(runs.counts.sum(1)).tolist() for runs in variants]
+        self.deviations = Deviations(self.scores)
         self._values = [pseudo_values(runs.counts, scorer) for runs in variants]
-        self._shared = interaction(self._values)
+        self._interactions = [interaction(values) for values in self._values]
 
     def between(self, first: int, second: int) -> DifferenceTest:
         """The test of one variant against another."""
-        difference = float(np.mean(self._scores[second]) - np.mean(self._scores[first]))
-        over_runs = by_runs(self._scores[first], self._scores[second], self._groups)
-        over_sentences = by_sentences(self._values[first], self._values[second])
-        sizes = len(self._variants[first].seeds), len(self._variants[second].seeds)
-        lines = self._variants[first].counts.shape[1]
-        error = error_of(over_sentences, over_runs, self._shared, sizes, lines)
+        difference = float(np.mean(self.scores[second]) - np.mean(self.scores[first]))
+        error = error_of(first, second, self._values, self._interactions, self.deviations)
+        over_runs = self.deviations.of_difference(first, second)
         by_seeds = Error.of(over_runs).p(difference) if over_runs.freedom else None
         return DifferenceTest(difference, error, error.p(difference), by_seeds)
 
@@ -227,7 +223,6 @@ def contrast_with(
     others: Sequence[Runs],
     scorer: Scorer,
     *,
-    groups: Sequence[Sequence[float]] = (),
     trials: int = 10_000,
     alpha: float = 0.05,
     picked: bool = False,
@@ -241,14 +236,13 @@ def contrast_with(
         baseline: its runs.
         others: the runs of each other variant, with as many sentences; the numbers of seeds may differ.
         scorer: of the metric.
-        groups: the scores of further variants' runs, which also tell how much runs of a variant deviate.
         trials: random swaps for `p_sentences`.
         alpha: the level.
         picked: whether the baseline was picked by its score.
     """
     pairs = len(others) * (len(others) + 1) // 2
     level = alpha / max(pairs if picked else len(others), 1)
-    noise = Noise([baseline, *others], scorer, groups)
+    noise = Noise([baseline, *others], scorer)
     rows = [noise.between(0, at) for at in range(1, len(others) + 1)]
     swapped = [randomise(*paired(baseline, runs), scorer, trials=trials).p for runs in others]
     adjusted = [min(1.0, pairs * row.p) for row in rows] if picked else holm([row.p for row in rows])
@@ -263,10 +257,7 @@ def contrast_with(
     ]
 
 
-def p_by_seeds(first: Sequence[float], second: Sequence[float], groups: Sequence[Sequence[float]]) -> float | None:
-    """The p of Student's t for the scores of two variants' runs; None if no variant has two.
-
-    `groups` are the scores of all variants (see `by_runs`).
-    """
-    part = by_runs(first, second, groups)
-    return Error.of(part).p(float(np.mean(first) - np.mean(second))) if part.freedom else None
+def p_by_seeds(first: int, second: int, groups: Sequence[Sequence[float]]) -> float | None:
+    """The p of Student's t for two of several variants, from the scores of all runs; None if no variant has two."""
+    part = Deviations(groups).of_difference(first, second)
+    return Error.of(part).p(float(np.mean(groups[first]) - np.mean(groups[second]))) if part.freedom else None

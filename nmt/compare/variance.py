@@ -9,8 +9,9 @@ of its mean has three parts:
     runs          s_r^2 / K          s_r: deviation of the means over sentences; includes interaction / N
     interaction   s_ri^2 / (N K)     counted in both parts above, so it is subtracted once
 
-Two variants have the same sentences, so the sentences' part is that of the differences; the others are sums. Degrees of
-freedom are Satterthwaite's (1946).
+Two variants have the same sentences, so the sentences' part is that of the differences, with the interaction of these
+two variants. What is added is the deviation of whole runs: the runs' part less the interaction in it. Few runs know
+little of it, so it is pooled over the variants. Degrees of freedom are Satterthwaite's (1946).
 """
 
 import math
@@ -25,7 +26,7 @@ from scipy.optimize import brentq  # type: ignore[import-untyped]
 Statistics = npt.NDArray[np.float64]
 Scorer = Callable[[Statistics], npt.NDArray[np.float64]]
 
-#: Tests below this level say that the deviation of a variant is larger than that of others.
+#: The level of the test that finds collapsed variants.
 LARGER = 0.05
 
 
@@ -55,93 +56,67 @@ def by_sentences(first: Statistics, second: Statistics) -> Part:
     return Part(float((second.mean(0) - first.mean(0)).var(ddof=1)) / sentences, sentences - 1)
 
 
-def interaction(variants: Sequence[Statistics]) -> Part:
-    """The mean square of the interaction, pooled over the pseudo-values [K, N] of variants with two runs or more."""
-    squares = freedom = 0.0
-    for values in variants:
-        runs, sentences = values.shape
-        if runs < 2 or sentences < 2:
-            continue
-        rest = values - values.mean(0) - values.mean(1, keepdims=True) + values.mean()
-        squares += float((rest**2).sum())
-        freedom += (runs - 1) * (sentences - 1)
-    return Part(squares / freedom, freedom) if freedom else UNKNOWN
-
-
-def by_runs(first: Sequence[float], second: Sequence[float], groups: Sequence[Sequence[float]]) -> Part:
-    """The runs' part for the scores of the runs of two variants; `groups` are the scores of all variants.
-
-    The deviation is pooled over the variants, without those of which Cochran's test finds the largest deviation too
-    large for the others (1941, Annals of Eugenics 11; repeated until it finds none). A variant whose deviation is
-    larger than that of the others in the pool, by a one-sided F test, has its own (Welch 1947). A variant with one run
-    has the deviation pooled over all variants.
-    """
-    parts = [_of_run(scores, groups) for scores in (first, second)]
-    counts = [len(scores) for scores in (first, second)]
-    if parts[0] == parts[1]:
-        return Part(parts[0].variance * sum(1 / count for count in counts), parts[0].freedom)
-    return _sum([Part(part.variance / count, part.freedom) for part, count in zip(parts, counts, strict=True)])
-
-
-def of_mean(scores: Sequence[float], groups: Sequence[Sequence[float]]) -> Part:
-    """The variance of the mean of a variant's runs, as in `by_runs`."""
-    part = _of_run(scores, groups)
-    return Part(part.variance / len(scores), part.freedom)
-
-
-def has_own_deviation(scores: Sequence[float], groups: Sequence[Sequence[float]]) -> bool:
-    """Whether the variance of a variant's runs is an outlier, which is not pooled."""
-    return len(scores) > 1 and _stands_out(scores, _without_outliers(groups))
-
-
-def pooled_deviation(groups: Sequence[Sequence[float]]) -> float:
-    """The standard deviation that is pooled over the variants, as in `by_runs`."""
-    return math.sqrt(_pooled(_without_outliers(groups)).variance)
-
-
-def _of_run(scores: Sequence[float], groups: Sequence[Sequence[float]]) -> Part:
-    if len(scores) < 2:
-        return _pooled(groups)
-    alike = _without_outliers(groups)
-    return _pooled([scores]) if _stands_out(scores, alike) else _pooled(alike)
-
-
-def _without_outliers(groups: Sequence[Sequence[float]]) -> list[Sequence[float]]:
-    """The groups with two values or more, without those that have too large a variance by Cochran's test."""
-    alike = sorted((group for group in groups if len(group) > 1), key=lambda group: float(np.var(group, ddof=1)))
-    while len(alike) > 1 and _larger(alike[-1], alike[:-1]) < LARGER / len(alike):
-        alike.pop()
-    return alike
-
-
-def _stands_out(scores: Sequence[float], alike: Sequence[Sequence[float]]) -> bool:
-    others = list(alike)
-    if scores in others:
-        others.remove(scores)
-    return _larger(scores, others) < LARGER
-
-
-def _larger(scores: Sequence[float], others: Sequence[Sequence[float]]) -> float:
-    """p of a one-sided F test that the scores have a larger variance than the others, pooled."""
-    part, pooled = _pooled([scores]), _pooled(others)
-    if not pooled.freedom:
-        return 1.0
-    if not pooled.variance:
-        return float(not part.variance)
-    return float(stats.f.sf(part.variance / pooled.variance, part.freedom, pooled.freedom))
-
-
-def _pooled(groups: Sequence[Sequence[float]]) -> Part:
-    freedom = sum(len(group) - 1 for group in groups)
-    if freedom < 1:
+def interaction(values: Statistics) -> Part:
+    """The mean square of the interaction in the pseudo-values [K, N] of a variant; unknown for one run."""
+    runs, sentences = values.shape
+    if runs < 2 or sentences < 2:
         return UNKNOWN
-    return Part(sum(float(np.var(group)) * len(group) for group in groups) / freedom, freedom)
+    rest = values - values.mean(0) - values.mean(1, keepdims=True) + values.mean()
+    freedom = (runs - 1) * (sentences - 1)
+    return Part(float((rest**2).sum()) / freedom, freedom)
+
+
+class Deviations:
+    """How much the runs of each variant deviate.
+
+    The variance is pooled over the variants, without collapsed ones: those of which Cochran's test finds the largest
+    variance too large for the others (1941, Annals of Eugenics 11; repeated until it finds none). These have their own
+    (Welch 1947). A variant with one run has the variance pooled over all variants.
+    """
+
+    def __init__(self, groups: Sequence[Sequence[float]]) -> None:
+        """Take the scores of the runs of all variants."""
+        self._counts = [len(scores) for scores in groups]
+        self._squares = [float(np.var(scores)) * len(scores) for scores in groups]
+        alike = sorted((at for at, count in enumerate(self._counts) if count > 1), key=lambda at: self._of([at]))
+        while len(alike) > 1 and self._larger(alike[-1], alike[:-1]) < LARGER / len(alike):
+            alike.pop()
+        self.alike = sorted(alike)
+
+    def pool(self, at: int) -> list[int]:
+        """The variants over which the variance of this one is pooled."""
+        if self._counts[at] < 2:
+            return [other for other, count in enumerate(self._counts) if count > 1]
+        return self.alike if at in self.alike else [at]
+
+    def of_mean(self, at: int) -> Part:
+        """The variance of the mean of a variant's runs."""
+        part = self._of(self.pool(at))
+        return Part(part.variance / self._counts[at], part.freedom)
+
+    def of_difference(self, first: int, second: int) -> Part:
+        """The variance of the difference of two variants' means."""
+        parts = [self.of_mean(first), self.of_mean(second)]
+        if self.pool(first) == self.pool(second):
+            return Part(parts[0].variance + parts[1].variance, parts[0].freedom)
+        return _sum(parts)
+
+    def _of(self, pool: Sequence[int]) -> Part:
+        freedom = sum(self._counts[at] - 1 for at in pool)
+        return Part(sum(self._squares[at] for at in pool) / freedom, freedom) if freedom > 0 else UNKNOWN
+
+    def _larger(self, at: int, others: Sequence[int]) -> float:
+        """p of a one-sided F test that the runs have a larger variance than the others, pooled."""
+        part, pooled = self._of([at]), self._of(others)
+        if not pooled.variance:
+            return float(not part.variance)
+        return float(stats.f.sf(part.variance / pooled.variance, part.freedom, pooled.freedom))
 
 
 def _sum(parts: Sequence[Part], less: Part = UNKNOWN) -> Part:
-    """The sum of variances less a variance that both contain, with Satterthwaite's degrees of freedom."""
+    """The sum of variances less a smaller one that they contain, with Satterthwaite's degrees of freedom."""
     known = [part for part in parts if part.freedom]
-    total = max([sum(part.variance for part in known) - less.variance, *(part.variance for part in known)], default=0.0)
+    total = sum(part.variance for part in known) - less.variance
     if not total:
         return Part(0.0, min((part.freedom for part in known), default=0.0))
     spread = sum(part.variance**2 / part.freedom for part in (*known, less) if part.freedom)
@@ -165,6 +140,11 @@ class Error(NamedTuple):
             return 1.0
         return float(2 * stats.t.sf(abs(difference) / self.size, self.freedom)) if self.size else float(difference == 0)
 
+    def interval(self, difference: float, level: float = 0.05) -> tuple[float, float]:
+        """The confidence interval of a difference; not a number at both ends if the error is unknown."""
+        reach = float(stats.t.isf(level / 2, self.freedom)) * self.size if self.freedom else math.nan
+        return difference - reach, difference + reach
+
     def detectable(self, level: float, power: float) -> float:
         """The true difference that a two-sided test at `level` finds with this power, by the noncentral t."""
         if not self.freedom or not self.size:
@@ -176,17 +156,27 @@ class Error(NamedTuple):
         return float(self.size * brentq(lambda shift: stats.nct.sf(bound, self.freedom, shift) - power, 0.0, high))
 
 
-def error_of(sentences: Part, runs: Part, shared: Part, counts: tuple[int, int], lines: int) -> Error:
-    """The error from both parts.
+def error_of(
+    first: int, second: int, values: Sequence[Statistics], interactions: Sequence[Part], runs: Deviations
+) -> Error:
+    """The error of the difference of two variants.
 
     Args:
-        sentences: of `by_sentences`.
-        runs: of `by_runs`; unknown if no variant has two runs.
-        shared: the mean square of the interaction.
-        counts: runs of each variant.
-        lines: sentences.
+        first: number of a variant.
+        second: number of the other.
+        values: the pseudo-values [K, N] of all variants.
+        interactions: `interaction` of each.
+        runs: of the scores of their runs.
     """
-    if not runs.freedom:
+    sentences, over_runs = by_sentences(values[first], values[second]), runs.of_difference(first, second)
+    if not over_runs.freedom:
         return Error.of(sentences)
-    scale = (1 / counts[0] + 1 / counts[1]) / max(lines, 1)
-    return Error.of(_sum([sentences, runs], Part(shared.variance * scale, shared.freedom)))
+    both = freedom = 0.0
+    for at in (first, second):
+        pool = runs.pool(at)
+        weights = [len(values[other]) - 1 for other in pool]
+        both += np.average([interactions[other].variance for other in pool], weights=weights) / values[at].size
+        freedom += sum(interactions[other].freedom for other in pool)
+    if sentences.freedom and over_runs.variance <= both:
+        return Error.of(sentences)  # runs deviate by nothing but their interaction with sentences
+    return Error.of(_sum([sentences, over_runs], Part(both, freedom)))

@@ -10,12 +10,12 @@ import numpy as np
 from nmt.compare.buckets import source_length
 from nmt.compare.comparable import common, comparable, is_named, without_seed
 from nmt.compare.estimates import Bootstrap
-from nmt.compare.families import Family, families
+from nmt.compare.families import Family, Joint, families, tests
 from nmt.compare.grid import Grid, grid
 from nmt.compare.labels import labels
 from nmt.compare.results import ATTENTION, OF_HEADS, SCORERS, TESTED, Alignment, Result, RunOnSplit
 from nmt.compare.scorers import corpus
-from nmt.compare.significance import Contrast, Runs, chrf_of, contrast_with
+from nmt.compare.significance import Contrast, Noise, Runs, chrf_of, contrast_with, joined
 from nmt.compare.systems import SYSTEM
 from nmt.compare.variance import Statistics
 from nmt.evaluation.metrics import Metric
@@ -135,6 +135,7 @@ class Comparison(NamedTuple):
         notes: for the reader.
         alpha: level of the tests.
         trials: random swaps of a test.
+        joint: the tests on all test sets at once.
     """
 
     variants: list[Variant]
@@ -147,6 +148,7 @@ class Comparison(NamedTuple):
     notes: list[str]
     alpha: float
     trials: int
+    joint: Joint
 
 
 def compare(
@@ -195,8 +197,9 @@ def compare(
     splits = [_on_split(name, variants, first, alpha, trials, sentences) for name in shared]
     if not splits:
         raise UserError("No split is scored for all runs. Score each of them: python -m nmt.evaluate run=RUN")
+    golds, joint = _golds(variants), _joint(splits, variants, first, alpha)
     return Comparison(
-        variants, first, baseline is not None, splits, _golds(variants), differing, apart, notes, alpha, trials
+        variants, first, baseline is not None, splits, golds, differing, apart, notes, alpha, trials, joint
     )
 
 
@@ -338,13 +341,7 @@ def _on_split(
     scored = [[run.splits[name] for run in variant.runs] for variant in variants]
     first = scored[0][0]
     figures = [_spreads([_figures(run) for run in of_variant]) for of_variant in scored]
-    runs = {
-        metric: [
-            Runs(np.stack([run.counts[metric] for run in of_variant]), [run.seed for run in variant.runs])
-            for of_variant, variant in zip(scored, variants, strict=True)
-        ]
-        for metric in TESTED
-    }
+    runs = {metric: _runs(variants, name, metric) for metric in TESTED}
 
     def contrasts(metric: Metric, against: int, *, picked: bool = False) -> list[Contrast | None]:
         others = [of_variant for at, of_variant in enumerate(runs[metric]) if at != against]
@@ -370,6 +367,31 @@ def _on_split(
         families([variant.runs[0].settings for variant in variants], runs[judge], SCORERS[judge], alpha),
         judge,
     )
+
+
+def _runs(variants: Sequence[Variant], split: str, metric: Metric) -> list[Runs]:
+    return [
+        Runs(np.stack([run.splits[split].counts[metric] for run in variant.runs]), [run.seed for run in variant.runs])
+        for variant in variants
+    ]
+
+
+def _joint(splits: Sequence[OnSplit], variants: Sequence[Variant], baseline: int, alpha: float) -> Joint:
+    """The tests on the first split and, if it is of the data, on the other test sets of the data.
+
+    Runs were chosen on `valid`, and a file may have the same sentences in another form.
+    """
+    judge = splits[0].judge
+    same = [
+        split.name
+        for split in splits
+        if split.signatures[judge] == splits[0].signatures[judge]
+        and all(run.splits[split.name].of_data for variant in variants for run in variant.runs)
+    ]
+    same = same if splits[0].name in same else [splits[0].name]
+    runs = joined([_runs(variants, name, judge) for name in same])
+    pairs = [(baseline, other) for other in range(len(variants)) if other != baseline]
+    return Joint(same, runs[0].counts.shape[1], judge, tests(pairs, Noise(runs, SCORERS[judge]), alpha))
 
 
 def _differences(counts: Sequence[Statistics], most: int) -> list[Difference]:

@@ -27,6 +27,7 @@ def verdict(comparison: Comparison) -> list[str]:
         ]
     lines = [
         *(_against_baseline(comparison) if comparison.baseline_chosen else _highest(comparison)),
+        *_joint(comparison),
         *_reach(comparison),
     ]
     if split.judge == "chrf":
@@ -44,6 +45,25 @@ def verdict(comparison: Comparison) -> list[str]:
     if comparison.apart:
         lines.append(f"Left out: {', '.join(name for name, _ in comparison.apart)} (reasons below).")
     return lines
+
+
+def _joint(comparison: Comparison) -> list[str]:
+    """What the tests on all test sets at once say of the baseline; nothing for one set."""
+    joint, labels = comparison.joint, [variant.label for variant in comparison.variants]
+    if len(joint.splits) < 2:
+        return []
+    found = {
+        side: [
+            f"{labels[test.second]} ({test.difference:+.2f}, {test.low:+.2f} to {test.high:+.2f}; {_p(test.p)})"
+            for test in joint.tests
+            if test.significant and (test.difference > 0) == (side == "better")
+        ]
+        for side in ("better", "worse")
+    }
+    where = f"On {', '.join(joint.splits)} together ({count_of(joint.sentences, 'sentence')})"
+    said = [f"{side}: {some(names)}" for side, names in found.items() if names] or ["no variant"]
+    relation = _significantly(comparison, f"different from {labels[comparison.baseline]}")
+    return [f"{where}, {relation[0].lower()}{relation[1:]}: {'; '.join(said)}."]
 
 
 def _alignment(comparison: Comparison, gold: OnGold) -> str:
@@ -76,15 +96,13 @@ def _closest(comparison: Comparison, rates: Mapping[str, Spread]) -> str:
     best = rates[label]
     rate = f"{best.mean:.1f} %, one seed" if best.deviation is None else f"{best.mean:.1f} ± {best.deviation:.1f} %"
     closest = f"{label} (alignment error rate {rate})"
-    groups = [figures.values for figures in rates.values()]
+    groups, labels = [figures.values for figures in rates.values()], list(rates)
     # Any two could have been compared: the lowest was picked by its rate.
     level = comparison.alpha / (len(rates) * (len(rates) - 1) / 2)
     near = [
         other
-        for other, figures in rates.items()
-        if other != label
-        and (p := significance.p_by_seeds(best.values, figures.values, groups)) is not None
-        and p >= level
+        for at, other in enumerate(labels)
+        if other != label and (p := significance.p_by_seeds(labels.index(label), at, groups)) is not None and p >= level
     ]
     return f"{closest}, not significantly different from {some(near)}" if near else closest
 
@@ -136,6 +154,12 @@ def _against_baseline(comparison: Comparison) -> list[str]:
         line = (
             f"{_use(comparison, use, better[use])} The highest score, {split.score(best).mean:.2f} of {top}, is not "
             f"significantly different from the baseline ({_p(test.p)})."
+        )
+    elif not test.significant and (joint := [each for each in comparison.joint.tests if each.real and each.low > 0]):
+        use = max(joint, key=lambda each: each.difference)
+        line = (
+            f"Use {labels[use.second]}: on all test sets together, {use.difference:+.2f} against the baseline {base}, "
+            f"a significant difference ({_p(use.p)}). On {split.name} alone, no variant is significantly better."
         )
     elif not test.significant:
         line = (
@@ -260,6 +284,7 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
         "alignments": [
             {**gold._asdict(), "rates": dict(zip(labels, gold.rates, strict=True))} for gold in comparison.golds
         ],
+        "joint": {**comparison.joint._asdict(), "tests": [_named(test, labels) for test in comparison.joint.tests]},
         "apart": [{"run": name, "reason": reason} for name, reason in comparison.apart],
         "notes": comparison.notes,
     }
@@ -285,16 +310,15 @@ def _split_as_json(comparison: Comparison, split: OnSplit, labels: Sequence[str]
             }
             for at, label in enumerate(labels)
         ],
-        "families": {
-            family.setting: [
-                {**pair._asdict(), "first": labels[pair.first], "second": labels[pair.second]} for pair in family.pairs
-            ]
-            for family in split.families
-        },
+        "families": {family.setting: [_named(pair, labels) for pair in family.pairs] for family in split.families},
         "differences": [
             {"line": line, "chrf": dict(zip(labels, chrf, strict=True))} for line, chrf in split.differences
         ],
     }
+
+
+def _named(pair: OneSetting, labels: Sequence[str]) -> dict[str, Any]:
+    return {**pair._asdict(), "first": labels[pair.first], "second": labels[pair.second]}
 
 
 def _plain(value: Any) -> Any:

@@ -11,7 +11,17 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
 from nmt.compare.estimates import mean_of
-from nmt.compare.significance import Contrast, Runs, bleu_of, chrf_of, contrast_with, holm, paired, randomise
+from nmt.compare.significance import (
+    DifferenceTest,
+    Noise,
+    Runs,
+    bleu_of,
+    chrf_of,
+    contrast_with,
+    holm,
+    paired,
+    randomise,
+)
 from nmt.compare.variance import Error, Statistics
 from nmt.evaluation import metrics
 
@@ -165,14 +175,15 @@ def test_run_to_run_noise_alone_is_not_called_real() -> None:
 def test_the_smallest_detectable_difference_is_found_four_times_in_five(wobble: float) -> None:
     generator = np.random.default_rng(7)
 
-    def contrast(gain: float) -> Contrast:
+    def contrast(gain: float) -> DifferenceTest:
         sides = simulated(generator, 100, 3, gain, wobble, interaction=0.5)
-        # Runs of other variants, which tell the deviation.
-        more = [mean_of(simulated(generator, 100, 3, 0.0, wobble)[0].sum(1)).tolist() for _ in range(8)]
-        return contrast_with(runs_of(sides[0]), [runs_of(sides[1])], mean_of, groups=more, trials=9)[0]
+        # Other variants tell the deviation, too.
+        more = [runs_of(simulated(generator, 100, 3, 0.0, wobble, interaction=0.5)[0]) for _ in range(8)]
+        noise = Noise([*map(runs_of, sides), *more], mean_of)
+        return noise.between(0, 1)
 
-    reach = float(np.mean([contrast(0.0).detectable for _ in range(100)]))
-    hits = sum(contrast(reach).real for _ in range(300))
+    reach = float(np.mean([contrast(0.0).error.detectable(0.05, 0.8) for _ in range(100)]))
+    hits = sum(contrast(reach).p < 0.05 for _ in range(300))
     assert 0.73 < hits / 300 < 0.87
 
 

@@ -147,7 +147,9 @@ def test_the_json_keeps_its_shape(found: Comparison) -> None:
     split = known["splits"][0]
     first, second = split["variants"][:2]
     shapes = [
-        (known, "verdict baseline alpha trials variants splits alignments apart notes"),
+        (known, "verdict baseline alpha trials variants splits alignments joint apart notes"),
+        (known["joint"], "splits sentences judge tests"),
+        (known["joint"]["tests"][0], "first second difference low high error p detectable significant real"),
         (known["variants"][0], "label runs settings training"),
         (split, "name sentences signatures judged_by best not_different_from_best length_unit length_bins variants "
                 "families differences"),

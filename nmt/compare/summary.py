@@ -1,0 +1,74 @@
+"""The page of a comparison: what to use, three pictures, and the differences as a table; all that most readers need."""
+
+from collections.abc import Sequence
+
+from nmt.compare import plots
+from nmt.compare.plots import Row
+from nmt.compare.variants import Comparison
+from nmt.compare.verdict import baseline_label, count_of, judgement, p_text, verdict
+from nmt.drawing.style import png
+from nmt.evaluation.metrics import TITLES
+from nmt.evaluation.references import AttentionMap
+from nmt.viewer.blocks import Block, Heading, Lines, Picture, Table
+
+MAPS = 3  # attentions side by side
+
+
+def differences(rows: Sequence[Row]) -> Table:
+    """Every difference with its interval and its test."""
+    header = ["variant", "group", "value", "low", "high", "p, Holm", "min. detectable", "verdict"]
+    body = []
+    for group, label, test in rows:
+        values = (f"{value:+.2f}" for value in (test.difference, test.low, test.high))
+        body.append([label, group, *values, p_text(test.p), f"{test.detectable:.2f}", judgement(test)])
+    return Table(header, body, [row[-1] for row in body])
+
+
+def summary(comparison: Comparison, *, speeds: bool = True) -> list[Block]:
+    """The verdict, the differences from the baseline, the course of training, and one sentence in three attentions."""
+    joint, baseline = comparison.joint, comparison.variants[comparison.baseline].label
+    labels = [variant.label for variant in comparison.variants]
+    score, where = TITLES[joint.judge], ", ".join(joint.splits)
+    blocks: list[Block] = [Lines(verdict(comparison), lead=True)]
+    rows = [
+        Row(f"less {baseline}", labels[test.second], test)
+        for test in sorted(joint.tests, key=lambda test: -test.difference)
+    ]
+    if rows:
+        title = f"Differences in {score} on {where}, with {100 * (1 - comparison.alpha):g} % intervals"
+        blocks += [
+            Heading("Differences from the baseline"),
+            Picture("forest", png(plots.forest(rows, title, score)), title),
+        ]
+        blocks.append(
+            Lines(
+                [
+                    f"{where}: {count_of(joint.sentences, 'sentence')}. An interval covers other sentences and, with "
+                    f"several seeds, other seeds. It is not corrected for the number of variants; p and the colours "
+                    f"are (Holm). The baseline is {baseline_label(comparison)}."
+                ]
+            )
+        )
+    course = plots.curves(comparison, by_time=speeds)
+    if course is not None:
+        blocks += [Heading("Learning curves"), Picture("learning-curves", png(course), "learning curves")]
+    panels = _panels(comparison)
+    if panels:
+        names = ", ".join(label for label, _ in panels)
+        picture = Picture("maps", png(plots.side_by_side(panels)), f"attention weights of one sentence: {names}")
+        lines = Lines(["The first sentence with saved weights, of each variant's first seed. Weights are no reasons."])
+        blocks += [Heading("One sentence, by attention"), picture, lines]
+    return [*blocks, *([Heading("Every difference"), differences(rows)] if rows else [])]
+
+
+def _panels(comparison: Comparison) -> list[tuple[str, AttentionMap]]:
+    """The first sentence that all variants with attention have saved: baseline, best and the next by score."""
+    split = comparison.splits[0]
+    order = dict.fromkeys([comparison.baseline, *split.order])
+    maps = {
+        comparison.variants[at].label: {look["line"]: look for look in looks}
+        for at in order
+        if (looks := comparison.variants[at].runs[0].splits[split.name].attention_maps)
+    }
+    shared = set.intersection(*(set(by_line) for by_line in maps.values())) if maps else set()
+    return [(label, by_line[min(shared)]) for label, by_line in [*maps.items()][:MAPS]] if shared else []

@@ -1,0 +1,154 @@
+"""The contrasts of the study and their tests, as `nmt.compare` tests a sweep.
+
+A group is corrected by Holm. Which contrasts were asked after their data were seen is said on the page.
+"""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from nmt.compare.families import OneSetting, corrected
+from nmt.compare.significance import DifferenceTest, Noise, Runs, bleu_of, holm, joined
+from nmt.compare.variance import Deviations, Error
+from study.records import Run
+
+ALPHA = 0.05
+DEFAULT = "luong-general"  # the attention and wiring of nmt.train without overrides
+#: The test sets that are tested together. The long lines are sentences of the first, so they are not a further set.
+SPLITS = ("test_2016_flickr", "test_2017_flickr")
+STUDIES = {"short": "4 epochs", "converged": "16 epochs", "back": "16 epochs, en-de"}
+Rows = Mapping[str, Sequence[Run]]
+#: Of each row the microseconds a target token, "training" and "translating", in rounds that all rows took in turn.
+Costs = Mapping[str, Mapping[str, list[float]]]
+#: Target tokens of an epoch, in millions: the median over the runs.
+TOKENS = 0.5
+
+
+class Pair(NamedTuple):
+    """Two rows of a study: what is subtracted, and from what."""
+
+    study: str
+    first: str
+    second: str
+
+    @property
+    def label(self) -> str:
+        """The pair in words."""
+        return f"{self.second} less {self.first}, {STUDIES[self.study]}"
+
+
+def _pairs(study: str, first: str, *others: str) -> list[Pair]:
+    return [Pair(study, first, other) for other in others]
+
+
+GROUPS: Mapping[str, Sequence[Pair]] = {
+    "Attention at all": [*_pairs("converged", "none", DEFAULT, "bahdanau"), *_pairs("short", "none", DEFAULT)],
+    "When the decoder asks": [
+        *(pair for study in STUDIES for pair in _pairs(study, DEFAULT, "conditional")),
+        *_pairs("converged", "bahdanau", "conditional", DEFAULT),
+        *_pairs("short", "bahdanau", "conditional", "luong-additive"),
+    ],
+    "What is fed back": [
+        *_pairs("converged", "luong-general-nofeed", DEFAULT),
+        *_pairs("back", "luong-general-nofeed", DEFAULT),
+        *_pairs("short", "luong-additive-nofeed", "luong-additive"),
+    ],
+    "Score": [
+        *_pairs("short", DEFAULT, "luong-additive", "luong-cosine", "luong-dot", "luong-dot-projected"),
+        *_pairs("converged", DEFAULT, "luong-dot-projected"),
+        *_pairs("back", DEFAULT, "luong-dot-projected"),
+        *_pairs("short", "luong-dot-projected", "luong-scaled_dot-projected"),
+    ],
+    "Window": _pairs("short", DEFAULT, *(f"luong-local_{kind}-{radius}" for kind in "mp" for radius in (4, 2))),
+    "Heads of a recurrent decoder": [
+        pair
+        for stem in ("bahdanau", "luong-dot", "luong-scaled_dot")
+        for pair in _pairs("short", f"{stem}-projected", f"{stem}-heads-2", f"{stem}-heads-4")
+    ],
+    "Coverage": _pairs("short", "bahdanau", "coverage"),
+    "Hard read": [
+        *_pairs("short", "hard-soft-half", "hard"),
+        *_pairs("short", "luong-additive-nofeed", "hard-enumerate"),
+    ],
+    "Family, one recipe": [
+        *_pairs("converged", DEFAULT, "gru-transformer", "transformer"),
+        *_pairs("converged", "transformer", "gru-transformer"),
+        *_pairs("short", DEFAULT, "conv", "gru-transformer", "transformer-luong", "transformer"),
+    ],
+}
+
+
+class Tests:
+    """The tests of the rows of a study, on both test sets together or on one."""
+
+    def __init__(self, rows: Rows, splits: Sequence[str] = SPLITS) -> None:
+        self.names = list(rows)
+        texts = [
+            [Runs(np.stack([run.counts[split] for run in runs]), [run.seed for run in runs]) for runs in rows.values()]
+            for split in splits
+        ]
+        self._noise = Noise(joined(texts), bleu_of)
+        self.bleu = dict(zip(self.names, map(statistics.fmean, self._noise.scores), strict=True))
+
+    def between(self, first: str, second: str) -> DifferenceTest:
+        """The test of the second row against the first."""
+        return self._noise.between(self.names.index(first), self.names.index(second))
+
+    def against(self, name: str = DEFAULT) -> dict[str, OneSetting]:
+        """The tests of all other rows against this one, corrected for all of them."""
+        others = [other for other in self.names if other != name]
+        at = self.names.index(name)
+        pairs = [(at, self.names.index(other)) for other in others]
+        return dict(zip(others, corrected(pairs, [self.between(name, other) for other in others], ALPHA), strict=True))
+
+
+def of_group(tests: Mapping[str, Tests], pairs: Sequence[Pair]) -> list[OneSetting]:
+    """The tests of a group, in its order, corrected together."""
+    tested = [tests[pair.study].between(pair.first, pair.second) for pair in pairs]
+    return corrected([(0, 0)] * len(pairs), tested, ALPHA)
+
+
+def after_equal_time(rows: Rows, costs: Costs, first: str, second: str) -> tuple[float, Error]:
+    """The difference in validation BLEU at the last moment that both rows have reached, and its error over seeds.
+
+    An epoch has the same tokens in all rows, so its time is in proportion to the cost of a token. BLEU is interpolated
+    between validations; before the first, it rises from 0. The deviation over seeds is that of the last validation.
+    """
+    prices = {name: statistics.median(costs[name]["training"]) for name in (first, second)}
+    moment = min(run.history[-1]["epoch"] * price for name, price in prices.items() for run in rows[name])
+    ends = (statistics.fmean(_bleu_after(run, moment / prices[name]) for run in rows[name]) for name in prices)
+    deviations = Deviations([[run.history[-1]["valid_bleu"] for run in runs] for runs in rows.values()])
+    names = list(rows)
+    start, end = ends
+    return end - start, Error.of(deviations.of_difference(names.index(first), names.index(second)))
+
+
+def _bleu_after(run: Run, epochs: float) -> float:
+    moments = [0.0, *(entry["epoch"] for entry in run.history)]
+    return float(np.interp(epochs, moments, [0.0, *(entry["valid_bleu"] for entry in run.history)]))
+
+
+def link_rates(rows: Rows, gold: str, way: str) -> dict[str, list[float]]:
+    """Alignment error rates of the rows with attention, by seed.
+
+    `way` is "attention" (with the chosen shift), "saliency", or "diagonal", which no model made.
+    """
+    rates: dict[str, list[float]] = {}
+    for name, runs in rows.items():
+        for links in (links for run in runs for links in run.links if links["gold"] == gold and links["attention"]):
+            known = {**links["rates"], **links["without_model"], "attention": links["rates"][links["attention"]]}
+            if way in known:
+                rates.setdefault(name, []).append(known[way])
+    return rates
+
+
+def link_differences(rows: Rows, gold: str, way: str) -> list[tuple[str, float, float]]:
+    """Of each row, the error rate of attention less that of another way, and its p: t over seeds, by Holm."""
+    weights, others = link_rates(rows, gold, "attention"), link_rates(rows, gold, way)
+    names = [name for name in weights if len(others.get(name, [])) == len(weights[name])]
+    values = [[one - other for one, other in zip(weights[name], others[name], strict=True)] for name in names]
+    deviations, means = Deviations(values), [statistics.fmean(each) for each in values]
+    p_values = holm([Error.of(deviations.of_mean(at)).p(mean) for at, mean in enumerate(means)])
+    return list(zip(names, means, p_values, strict=True))

@@ -1,0 +1,233 @@
+"""What `attention_study.py report` writes: tables, pictures, and the figures in the text of the page."""
+
+import re
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from nmt.compare.plots import Row, forest, learning_curves, side_by_side
+from nmt.compare.significance import bleu_of
+from nmt.compare.summary import differences
+from nmt.compare.verdict import judgement, p_text
+from nmt.drawing.style import png
+from nmt.system.errors import UserError
+from nmt.viewer.blocks import Picture, Table
+from study.contrasts import (
+    ALPHA,
+    DEFAULT,
+    GROUPS,
+    SPLITS,
+    STUDIES,
+    TOKENS,
+    Costs,
+    Rows,
+    Tests,
+    after_equal_time,
+    link_differences,
+    link_rates,
+    of_group,
+)
+
+SILVER = "test_2016_flickr.de-en.sp, words=moses"
+LONG = "test_2016_joined.de-5e5df5"
+LABELS = {"test_2016_flickr": "test_2016", "test_2017_flickr": "test_2017", LONG: "long lines"}
+FAMILIES = ("none", "bahdanau", DEFAULT, "conditional", "gru-transformer", "transformer")
+
+
+class Study:
+    """All records, their tests, and everything that is made of them."""
+
+    def __init__(self, rows: Mapping[str, Rows], costs: Costs, maps: Mapping[str, Any]) -> None:
+        self.rows, self.costs, self._maps = rows, costs, maps
+        self.tests = {study: Tests(rows[study]) for study in STUDIES}
+        self.lines = [
+            Row(group, pair.label, test)
+            for group, pairs in GROUPS.items()
+            for pair, test in zip(pairs, of_group(self.tests, pairs), strict=True)
+        ]
+
+    def pictures(self) -> list[Picture]:
+        """The forest plot, the learning curves of the families, and one sentence in three attentions."""
+        title = "Differences in BLEU on test_2016 and test_2017 together, with 95 % intervals"
+        courses = {name: [self._timed(name, run.history) for run in self.rows["converged"][name]] for name in FAMILIES}
+        course = learning_curves(courses)
+        assert course is not None
+        panels = list(self._maps.items())
+        return [
+            Picture("forest", png(forest(self.lines, title, "BLEU", most=5)), title),
+            Picture("learning-curves", png(course), "learning curves of six models, 16 epochs"),
+            Picture("maps", png(side_by_side(panels)), f"attention weights of one sentence: {', '.join(self._maps)}"),
+        ]
+
+    def _timed(self, name: str, history: Sequence[Mapping[str, Any]]) -> list[dict[str, float]]:
+        """A history whose minutes are those of one core, by the cost of a token."""
+        minutes = TOKENS * statistics.median(self.costs[name]["training"]) / 60
+        return [{**entry, "minutes": entry["epoch"] * minutes} for entry in history]
+
+    def tables(self) -> dict[str, Table]:
+        """Every table by the name of its file."""
+        return {
+            "contrasts": differences(self.lines),
+            "against-default": self._table("study row set value low high p_holm detectable verdict", self._against()),
+            "rows": self._table(
+                "study row set seeds bleu deviation chrf ter perplexity length_ratio brevity_penalty "
+                "bleu_without_penalty entropy parameters",
+                self._rows(),
+            ),
+            "links": self._table("study row gold way rate deviation less_diagonal p_holm less_saliency p_holm",
+                                 self._links()),
+            "costs": self._table("row training_us training_to_default search_us search_to_default", self._costs()),
+            "learning": self._table("study row seed epoch core_minutes bleu perplexity", self._learning()),
+        }  # fmt: skip
+
+    @staticmethod
+    def _table(header: str, rows: Iterator[list[str]]) -> Table:
+        return Table([name.replace("_", " ") for name in header.split()], list(rows))
+
+    def _against(self) -> Iterator[list[str]]:
+        for study, label in STUDIES.items():
+            for sets in (SPLITS, *((split,) for split in SPLITS)):
+                tests = self.tests[study] if sets == SPLITS else Tests(self.rows[study], sets)
+                for name, test in tests.against().items():
+                    values = (f"{value:+.2f}" for value in (test.difference, test.low, test.high))
+                    where = "both" if sets == SPLITS else LABELS[sets[0]]
+                    yield [label, name, where, *values, p_text(test.p), f"{test.detectable:.2f}", judgement(test)]
+
+    def _rows(self) -> Iterator[list[str]]:
+        for study, label in STUDIES.items():
+            for name, runs in self.rows[study].items():
+                for split in (split for split in LABELS if split in runs[0].counts):
+                    scores = [run.scores[split] for run in runs]
+                    ratio, penalty, precise = self.lengths(study, name, split)
+                    keys = ("chrf", "ter", "perplexity", "attention_entropy")
+                    *means, entropy = (_mean([score.get(key) for score in scores]) for key in keys)
+                    bleu = [score["bleu"] for score in scores]
+                    yield [
+                        *(label, name, LABELS[split], str(len(runs)), f"{statistics.fmean(bleu):.2f}"),
+                        *(f"{statistics.stdev(bleu):.2f}" if len(bleu) > 1 else "-", *means),
+                        *(f"{ratio:.3f}", f"{penalty:.3f}", f"{precise:.2f}"),
+                        *(entropy, f"{scores[0]['parameters']:.0f}"),
+                    ]
+
+    def lengths(self, study: str, name: str, split: str) -> tuple[float, float, float]:
+        """Of a row, the length of translations in references, the brevity penalty, and BLEU without it."""
+        counts = np.stack([run.counts[split] for run in self.rows[study][name]]).sum(1)
+        ratio = counts[:, 0] / counts[:, 1]
+        penalty = np.exp(np.minimum(0, 1 - 1 / ratio))
+        return float(ratio.mean()), float(penalty.mean()), float((bleu_of(counts) / penalty).mean())
+
+    def _links(self) -> Iterator[list[str]]:
+        for study in ("short", "converged", "builtin"):
+            rows = self.rows[study]
+            golds = dict.fromkeys(each["gold"] for runs in rows.values() for run in runs for each in run.links)
+            for gold in golds:
+                less = [{name: (mean, p) for name, mean, p in link_differences(rows, gold, way)}
+                        for way in ("diagonal", "saliency")]  # fmt: skip
+                for way in ("attention", "saliency"):
+                    for name, rates in link_rates(rows, gold, way).items():
+                        deviation = f"{statistics.stdev(rates):.1f}" if len(rates) > 1 else "-"
+                        cells = [
+                            cell
+                            for known in less
+                            for cell in (
+                                (f"{known[name][0]:+.1f}", p_text(known[name][1]))
+                                if way == "attention" and name in known
+                                else ("-", "-")
+                            )
+                        ]
+                        figures = f"{statistics.fmean(rates):.1f}", deviation
+                        yield [STUDIES.get(study, study), name, gold, way, *figures, *cells]
+
+    def _costs(self) -> Iterator[list[str]]:
+        for name, of_row in self.costs.items():
+            cells = []
+            for work in ("training", "translating"):
+                cells += [f"{statistics.median(of_row[work]):.0f}", f"{self.cost(name, work):.2f}"]
+            yield [name, *cells]
+
+    def cost(self, name: str, work: str) -> float:
+        """How many times as much as the default a row costs a token."""
+        return statistics.median(self.costs[name][work]) / statistics.median(self.costs[DEFAULT][work])
+
+    def _learning(self) -> Iterator[list[str]]:
+        for study, label in {**STUDIES, "tuning": "6 epochs, choice of settings"}.items():
+            for name, runs in self.rows[study].items():
+                for run in runs:
+                    base = name if name in self.costs else re.sub(r"-\d$", "", name)
+                    for entry in self._timed(base, run.history):
+                        values = entry["epoch"], entry["minutes"], entry["valid_bleu"], entry["valid_perplexity"]
+                        yield [label, name, str(run.seed), *(f"{value:.2f}" for value in values)]
+
+    def quoted(self, labels: Mapping[str, str]) -> str:
+        """Some rows after four epochs beside the default; `labels` are a page's own words for them."""
+        tests, lines = self.tests["short"].against(), []
+        for name, label in labels.items():
+            test = tests.get(name)
+            cells = ["", ""] if test is None else [interval(test.difference, test.low, test.high), p_text(test.p)]
+            perplexity = statistics.fmean(run.scores[SPLITS[0]]["perplexity"] for run in self.rows["short"][name])
+            figures = f"{self.tests['short'].bleu[name]:.2f} | {' | '.join(cells)} | {perplexity:.2f}"
+            lines.append(f"| {label} | `{name}` | {figures} |")
+        better = [f"`{name}`" for name, test in tests.items() if test.significant and test.difference > 0]
+        head = "| model | row of the study | BLEU | to the default | p | perplexity |\n|---|---|---:|---:|---:|---:|"
+        said = f"Significantly better than `{DEFAULT}` after correction for all rows: {', '.join(better) or 'none'}."
+        return "\n".join([head, *lines, "", said])
+
+    def _score(self, study: str, row: str, split: str, key: str) -> str:
+        return _mean([run.scores[split][key] for run in self.rows[study][row]])
+
+    def _counted_links(self, study: str, way: str) -> str:
+        """In how many rows attention makes significantly fewer and more errors than another way."""
+        known = link_differences(self.rows[study], SILVER, way)
+        real = [mean for _, mean, p in known if p < ALPHA]
+        fewer = sum(mean < 0 for mean in real)
+        return f"fewer errors in {fewer} and more in {len(real) - fewer} of {len(known)} rows"
+
+    def _errors(self, study: str, row: str, way: str) -> str:
+        return f"{statistics.fmean(link_rates(self.rows[study], SILVER, way)[row]):.1f}"
+
+    def filled(self, text: str) -> str:
+        """The text with its fields replaced by figures.
+
+        A field is `{STUDY: ROW - ROW}` (a difference with its interval), `{time STUDY: ROW - ROW}` (in validation BLEU
+        after the same training time), `{p STUDY: ROW}` (of the difference from the default, corrected for all rows), or
+        `{NAME STUDY: ROW}` for another figure of a row; `{links STUDY: WAY}` counts rows.
+        """
+        figures: dict[str, Callable[[str, str], str]] = {
+            "p": lambda study, row: p_text(self.tests[study].against()[row].p),
+            "perplexity": lambda study, row: self._score(study, row, SPLITS[0], "perplexity"),
+            "errors": lambda study, row: self._errors(study, row, "attention"),
+            "saliency": lambda study, row: self._errors(study, row, "saliency"),
+            "ratio": lambda study, row: f"{self.lengths(study, row, LONG)[0]:.2f}",
+            "precision": lambda study, row: f"{self.lengths(study, row, LONG)[2]:.1f}",
+            "long": lambda study, row: self._score(study, row, LONG, "bleu"),
+            "links": self._counted_links,
+            "training": lambda _, row: f"{self.cost(row, 'training'):.2f}",
+            "search": lambda _, row: f"{self.cost(row, 'translating'):.2f}",
+        }
+
+        def value(found: re.Match[str]) -> str:
+            name, study, row, other = found.groups()
+            try:
+                if not other:
+                    return figures[name](study, row)
+                if name == "time":
+                    difference, error = after_equal_time(self.rows[study], self.costs, other, row)
+                else:
+                    difference, error, *_ = self.tests[study].between(other, row)
+            except (KeyError, ValueError) as problem:
+                raise UserError(f"The page has a field that is none of the study's: {found[0]}") from problem
+            return interval(difference, *error.interval(difference, ALPHA))
+
+        return re.sub(r"\{(?:(\w+) )?(\w+): ([\w-]+)(?: - ([\w-]+))?\}", value, text)
+
+
+def interval(value: float, low: float, high: float) -> str:
+    """A difference with its interval."""
+    return f"{value:+.2f} ({low:+.2f} to {high:+.2f})"
+
+
+def _mean(values: Sequence[float | None]) -> str:
+    known = [value for value in values if value is not None]
+    return f"{statistics.fmean(known):.2f}" if known and len(known) == len(values) else "-"

@@ -1,0 +1,91 @@
+"""Several test sets in one test, and the page that shows it."""
+
+import numpy as np
+import pytest
+
+from nmt.compare import summary
+from nmt.compare.results import Result
+from nmt.compare.significance import Noise, Runs, bleu_of
+from nmt.compare.variants import Comparison, compare
+from nmt.compare.verdict import as_json, verdict
+from nmt.viewer.blocks import Picture, Table, as_markdown
+from tests.compare.runs import NEW, OLD, PLAIN, result, runs_of
+
+QUALITIES = ((OLD, 0.7), (NEW, 0.8), (PLAIN, 0.3))
+
+
+def on(splits: list[str]) -> Comparison:
+    """Three variants with two seeds, each with other translations on every split."""
+    runs: list[Result] = []
+    for settings, quality in QUALITIES:
+        for run in runs_of(settings, quality, 2, weights=settings is not PLAIN):
+            others = {name: result(f"{run.name}-{name}", run.seed, settings, quality) for name in splits}
+            runs.append(
+                run._replace(
+                    splits={
+                        name: other.splits["test"]._replace(of_data=name != "valid") for name, other in others.items()
+                    }
+                )
+            )
+    return compare(runs, trials=20)
+
+
+@pytest.fixture(scope="module")
+def both() -> Comparison:
+    return on(["test", "valid", "other"])
+
+
+def test_sets_are_joined_as_one_text_without_the_one_that_chose_the_runs(both: Comparison) -> None:
+    joint = both.joint
+    assert (joint.splits, joint.sentences) == (["test", "other"], 120)
+    text = [
+        Runs(
+            np.stack(
+                [np.concatenate([run.splits[name].counts["bleu"] for name in joint.splits]) for run in variant.runs]
+            ),
+            [1, 2],
+        )
+        for variant in both.variants
+    ]
+    for test in joint.tests:
+        expected = Noise(text, bleu_of).between(0, test.second)
+        assert test.difference == pytest.approx(expected.difference)
+        assert test.error == pytest.approx(expected.error.size)
+        assert (test.low + test.high) / 2 == pytest.approx(test.difference)
+        assert not test.low <= 0 <= test.high, "the variants are far apart"
+    assert [test.second for test in joint.tests] == [1, 2]
+    (line,) = (line for line in verdict(both) if "together" in line)
+    assert line.startswith("On test, other together (120 sentences), significantly different from bahdanau: better:")
+    assert as_json(both)["joint"]["tests"][1]["second"] == "no attention"
+
+
+def test_what_all_sets_find_is_recommended_where_the_first_finds_nothing(both: Comparison) -> None:
+    split = both.splits[0]
+    unsure = [
+        test and test._replace(p=0.2, significant=False, real=test.difference < 0 and test.real) for test in split.tests
+    ]
+    quiet = split._replace(contrasts={**split.contrasts, "bleu": unsure})
+    line = verdict(both._replace(baseline_chosen=True, splits=[quiet, *both.splits[1:]]))[0]
+    assert line.startswith("Use luong: on all test sets together, +")
+    assert line.endswith("On test alone, no variant is significantly better.")
+
+
+def test_one_set_alone_is_not_called_joined() -> None:
+    alone = on(["test"])
+    assert alone.joint.splits == ["test"]
+    assert not any("together" in line for line in verdict(alone))
+
+
+@pytest.mark.long
+def test_the_page_is_short_and_has_three_pictures_and_every_difference(both: Comparison) -> None:
+    blocks = summary.summary(both)
+    assert [block.name for block in blocks if isinstance(block, Picture)] == ["forest", "learning-curves", "maps"]
+    assert len(as_markdown(blocks, "a sweep").split()) < 1500
+    (table,) = (block for block in blocks if isinstance(block, Table))
+    assert [(row[0], row[-1]) for row in table.rows] == [("luong", "better"), ("no attention", "worse")]
+
+
+@pytest.mark.long
+def test_the_page_of_one_variant_has_no_differences() -> None:
+    lone = compare(runs_of(OLD, 0.7, 2, weights=False), trials=20)
+    assert [block.name for block in summary.summary(lone) if isinstance(block, Picture)] == ["learning-curves"]
