@@ -278,8 +278,10 @@ def _stages(layer: LayerStages) -> Json:
         "normaliser": attention.normaliser.choice,
         "normalisation": attention.normaliser.equation,
         "is_softmax": attention.normaliser.is_softmax,
-        "symbols": {name: _flat(value.detach().cpu().expand(len(layer.heads)))
-                    for name, value in attention.normaliser.symbols().items()},
+        "symbols": {
+            name: _flat(value.detach().cpu().expand(len(layer.heads)))
+            for name, value in attention.normaliser.symbols().items()
+        },
         "read": attention.read.choice,
         "energies": _flat(stages.energies),
         "visible": stages.view.visible.flatten().int().tolist(),
