@@ -304,8 +304,8 @@ def test_the_last_checkpoint_can_be_taken(trained: Path, here: Path) -> None:
 
 def test_an_ensemble_votes(trained: Path, second: Path, here: Path) -> None:
     sentences = [sentence for sentence, _ in pairs(30)]
-    alone = translate(trained, sentences, here, "search.nbest=2")
-    twice = translate(f"[{trained},{trained}]", sentences, here, "search.nbest=2")
+    alone = translate(trained, sentences, here, "scores=true")
+    twice = translate(f"[{trained},{trained}]", sentences, here, "scores=true")
     score = re.compile(r"-?\d+\.\d{4}")
     assert [score.sub("", line) for line in twice] == [score.sub("", line) for line in alone]
     for ours, theirs in zip(alone, twice, strict=True):
