@@ -190,7 +190,6 @@ class FixedUpdates:
     def _finish(self, decides: bool) -> None:
         """What the graph of the step repeats."""
         self._numbers.copy_(self.step([self._losses, self._totals], self._totals[1], decides))
-        self._losses.zero_()
         if decides:
             self.clear()
 
