@@ -147,8 +147,10 @@ class Attention(nn.Module):
     ) -> Memory:
         """Memory from values [B, S, Dv] and mask [B, S], once a sentence; keys come from the values unless given."""
         prepared = self.score.prepare(self.split(self.key, values if keys is None else keys))
-        # Compared in float32 at every step, so cast once.
-        return Memory(at_least_float32(prepared), self.split(self.value, values), mask, pins)
+        # Compared in float32 at every step, so cast once; not where torch's product would cast it back.
+        if not (prepared.device.type == "cuda" and torch.is_autocast_enabled("cuda") and self._may_be_product()):
+            prepared = at_least_float32(prepared)
+        return Memory(prepared, self.split(self.value, values), mask, pins)
 
     def start(self, memory: Memory) -> AttentionState:
         """The state before the first step: tensors [B, ...], none unless a mechanism keeps one.
@@ -165,7 +167,7 @@ class Attention(nn.Module):
         if projection is None:
             return vectors.unsqueeze(1)
         split: Tensor = projection(vectors).unflatten(-1, (self.heads, -1)).transpose(1, 2)
-        return split.contiguous()
+        return split if split.device.type == "cuda" else split.contiguous()
 
     def view(self, queries: Tensor, steps: Tensor, memory: Memory) -> View:
         """What queries [B, H, T, D], projected already, may look at; steps [B, T]."""
@@ -209,7 +211,7 @@ class Attention(nn.Module):
             return Attended(self.merged(self._product(split, memory, view)), None, state, {})
         covered = [part.unflatten(0, (len(queries), -1)).transpose(1, 2) for part in state]  # [B, H, T, S]
         assert not covered or covered[0].shape[2] == queries.shape[1], "one step at a time where there is a state"
-        energies = self.score(split, memory.keys, *covered)
+        energies = self.score(split, at_least_float32(memory.keys), *covered)
         shares = self.normaliser(energies if view.bias is None else energies + view.bias, view.visible)
         weighed = shares if view.factor is None else shares * view.factor
         used = self.dropout(weighed)
@@ -238,25 +240,30 @@ class Attention(nn.Module):
             merged = self.out(merged)
         return merged
 
-    def _is_product(self, view: View) -> bool:
-        """Whether torch's `scaled_dot_product_attention` computes the context of this view."""
+    def _may_be_product(self) -> bool:
+        """Whether torch's `scaled_dot_product_attention` computes the context of views without a factor."""
         return (
             isinstance(self.score.form, Product)
             and self.query is not None  # for queries, keys and values of one size, as torch's fast forms want them
             and self.normaliser.is_softmax
             and self.read.is_sum
-            and view.factor is None
             and not self._adding
             and not self.coverage
-            and not (self.training and self.dropout.p > 0)
             and is_fast()
         )
+
+    def _is_product(self, view: View) -> bool:
+        """Whether torch computes the context of this view; with dropout on a GPU, where that is one kernel as well."""
+        drops = self.training and self.dropout.p > 0 and view.visible.device.type != "cuda"
+        return view.factor is None and not drops and self._may_be_product()
 
     def _product(self, queries: Tensor, memory: Memory, view: View) -> Tensor:
         """The context [B, H, T, Dv] of a product, as torch computes it; zeros where nothing is visible."""
         form = self.score.form
         assert isinstance(form, Product)
         mask = view.visible if view.bias is None else view.bias.masked_fill(~view.visible, -torch.inf)
-        queries, values = at_least_float32(queries), at_least_float32(memory.values)
-        attend = nn.functional.scaled_dot_product_attention
-        return attend(queries, memory.keys, values, attn_mask=mask, scale=form.scale)
+        keys, values = memory.keys, memory.values
+        if not (keys.device.type == "cuda" and torch.is_autocast_enabled("cuda")):  # there torch casts
+            queries, values = at_least_float32(queries), at_least_float32(values)
+        attend, dropout = nn.functional.scaled_dot_product_attention, self.dropout.p if self.training else 0.0
+        return attend(queries, keys, values, attn_mask=mask, dropout_p=dropout, scale=form.scale)

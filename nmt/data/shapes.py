@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.data.batch import Batch, Integers
-from nmt.kernels.sizes import ceiling
 
 #: The most shapes of a training.
 MOST_SHAPES = 16
@@ -36,7 +35,7 @@ class Shape(NamedTuple):
     def of(cls, batch: Batch, rows: int = 1, lengths: int = 1) -> "Shape":
         """The smallest shape that holds the batch, with multiples of these numbers of rows and tokens."""
         count, source = batch.source.shape
-        return cls(ceiling(count, rows), ceiling(source, lengths), ceiling(batch.target_in.shape[1], lengths))
+        return cls(_ceiling(count, rows), _ceiling(source, lengths), _ceiling(batch.target_in.shape[1], lengths))
 
     def holds(self, other: "Shape") -> bool:
         """Whether a batch of the other shape fits."""
@@ -56,7 +55,7 @@ def choose_shapes(
     """
     if not len(source_lengths):
         return []
-    step = ceiling(int(max(source_lengths.max(), target_lengths.max())), _LENGTHS) // _LENGTHS
+    step = _ceiling(int(max(source_lengths.max(), target_lengths.max())), _LENGTHS) // _LENGTHS
     rounded = np.stack([-(-side // step) for side in (source_lengths, target_lengths)])
     cells, counts = np.unique(rounded, axis=1, return_counts=True)
     some = slice(None, None, len(source_lengths) // _PLANNED + 1)
@@ -79,6 +78,10 @@ def choose_shapes(
         if places < best[0]:
             best = places, shapes
     return best[1]
+
+
+def _ceiling(number: int, multiple: int) -> int:
+    return -(-number // multiple) * multiple
 
 
 def plan_in_shapes(
@@ -117,8 +120,8 @@ def plan_in_shapes(
 def _rows(count: int, longest: int, tokens: int, sentences: int | None) -> int:
     """How many of `count` pairs a batch holds within the budget, so that all its batches have about as many."""
     most = max(1, min(tokens // longest, sentences or tokens))
-    even = ceiling(count, -(-count // most)) // -(-count // most)
-    return min(ceiling(even, ROWS), most // ROWS * ROWS or most)
+    even = _ceiling(count, -(-count // most)) // -(-count // most)
+    return min(_ceiling(even, ROWS), most // ROWS * ROWS or most)
 
 
 def _cheapest(source_lengths: Integers, target_lengths: Integers, shapes: Shapes) -> Integers:

@@ -43,7 +43,6 @@ def reason_against(model: Seq2Seq, settings: TrainerSettings) -> str | None:
     """Why updates of this training cannot have fixed shapes, None if they can."""
     lstm = any(isinstance(module, nn.LSTM) for module in model.modules())
     reasons = {
-        "trainer.simcut is used": settings.simcut > 0,
         "the model sees previous sentences": model.context_sentences > 0,
         "attention.read.objective=enumerate computes logits twice": any(
             isinstance(module, Read) and module.enumerates for module in model.modules()
@@ -181,6 +180,7 @@ class FixedUpdates:
                 self.step.baseline,
                 settings.guided_alignment,
                 settings.r_drop,
+                settings.simcut,
                 settings.guided_head,
             )
         (loss.total / self.step.tokens).backward()
@@ -191,7 +191,6 @@ class FixedUpdates:
     def _finish(self, decides: bool) -> None:
         """What the graph of the step repeats."""
         self._numbers.copy_(self.step([self._losses, self._totals], self._totals[1], decides))
-        self._losses.zero_()
         if decides:
             self.clear()
 

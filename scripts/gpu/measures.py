@@ -106,7 +106,7 @@ def _smooth() -> Iterator[None]:
         return nn.functional.softplus(units)
 
     def maxout(self: Maxout, units: Tensor) -> Tensor:
-        return units.unflatten(-1, (self.size, 2)).logsumexp(-1)
+        return torch.logsumexp(units.unflatten(-1, (self.size, 2)), -1)
 
     with mock.patch.object(Tensor, "relu_", relu), mock.patch.object(Maxout, "activate", maxout):
         yield

@@ -132,6 +132,7 @@ class PlayedGpu(TorchDispatchMode):
     Attributes:
         waits: places where the host waited, "file.py function: kind".
         launches: kernels, one for each operation that computes.
+        casts: those that only change a type.
     """
 
     current: PlayedGpu | None = None
@@ -139,7 +140,7 @@ class PlayedGpu(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.waits: Counter[str] = Counter()
-        self.launches = 0
+        self.launches = self.casts = 0
         self.recording: PlayedGraph | None = None
         self._stack = contextlib.ExitStack()
 
@@ -163,7 +164,7 @@ class PlayedGpu(TorchDispatchMode):
     def clear(self) -> None:
         """Forget waits and launches."""
         self.waits.clear()
-        self.launches = 0
+        self.launches = self.casts = 0
 
     def wait(self, kind: str) -> None:
         """Note that the host waits; while a graph is captured, that is refused."""
@@ -193,6 +194,8 @@ class PlayedGpu(TorchDispatchMode):
         _check(func, name, args, tensors)
         self._note_wait(name, args, kwargs, asked)
         self.launches += name not in FREE
+        moves = asked is not None and asked.type == "cpu"
+        self.casts += name == "_to_copy" and isinstance(args[0], OnGpu) and not moves
         inner: Any = tree_map(lambda leaf: leaf.numbers if isinstance(leaf, OnGpu) else leaf, (args, kwargs))
         own = {**inner[1], **({} if asked is None else {"device": CPU})}
         if own.get("pin_memory"):

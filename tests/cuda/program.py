@@ -121,6 +121,20 @@ def costs(cases: list[list[str]]) -> dict[str, Any]:
     return results
 
 
+def autocast(cases: list[list[str]]) -> dict[str, Any]:
+    """What forward and backward pass launch under autocast, and how many of them are casts."""
+    results: dict[str, Any] = {}
+    for case in cases:
+        with PlayedGpu() as gpu:
+            model = catalogue.model(*case).float().to(GPU.device).train()
+            moved = batch().to(GPU.device)
+            with torch.autocast("cuda", torch.bfloat16):
+                loss = batch_loss(model, moved, 0.1)
+            loss.total.backward()
+            results[" ".join(case)] = {"launches": gpu.launches, "casts": gpu.casts}
+    return results
+
+
 def other_batch(number: int) -> Batch:
     """Pairs of other lengths and pieces that are padded to the shape of `batch`."""
     lengths = [(3, 1), (4 - number % 2, 4), (1, 2)]
@@ -302,5 +316,5 @@ def main(task: str, cases: str) -> None:
     """Print the results of a task as JSON."""
     tasks: dict[str, Callable[[Any], dict[str, Any]]] = {"parity": parity, "costs": costs, "pipeline": pipeline}
     tasks.update(captured=captured, accumulated=accumulated, overflowing=overflowing)
-    tasks.update(restored=restored, refused=refused, shaped=shaped)
+    tasks.update(restored=restored, refused=refused, shaped=shaped, autocast=autocast)
     print(json.dumps(tasks[task](json.loads(cases))))

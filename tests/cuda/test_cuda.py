@@ -140,6 +140,7 @@ CAPTURED = [
     ["encoder=transformer", "decoder=transformer"],
     ["encoder=conv", "decoder=conv"],
     ["decoder=luong", "trainer.r_drop=2"],
+    ["decoder=luong", "trainer.simcut=3"],
     ["decoder=luong", "trainer.scheduled_sampling=1e-9"],
     ["decoder=bahdanau", "attention/read=hard", "attention.read.expected=1"],  # nothing is drawn that is used
 ]
@@ -199,6 +200,16 @@ def test_each_shape_is_captured_once_and_waits_no_more(guard: Path) -> None:
         assert min(unshaped) > 100, case
 
 
+def test_a_transformer_casts_little_under_autocast(guard: Path) -> None:
+    """Keys and values reach torch's product as their layers leave them; dropout of weights is part of that product."""
+    case = ["encoder=transformer", "decoder=transformer"]
+    plain, dropping = run(guard, "autocast", [case, [*case, "attention.dropout=0.1"]]).values()
+    assert plain["casts"] <= CASTS_OF_TRANSFORMER
+    assert plain["launches"] <= LAUNCHES_OF_TRANSFORMER
+    assert dropping["casts"] == plain["casts"]
+    assert dropping["launches"] <= LAUNCHES_OF_TRANSFORMER + 4
+
+
 def test_a_launch_that_is_added_to_a_captured_update_is_noticed(guard: Path) -> None:
     """One beside the graphs."""
     (found,) = run(guard, "captured", [["decoder=luong"]]).values()
@@ -248,4 +259,6 @@ LAUNCHES_OF_UPDATE = {"bahdanau": 422, "luong": 431, "luong attention/score=gene
 #: Of a captured update: the copies of the batch and of the learning rate, the graphs of the gradient and of the step,
 #: and what is kept of loss and norm.
 LAUNCHES_WITH_GRAPH = 5
+#: Of the forward and the backward pass of a Transformer under autocast.
+LAUNCHES_OF_TRANSFORMER, CASTS_OF_TRANSFORMER = 847, 266
 LAUNCHES_OF_STEP = {"bahdanau": 116, "luong": 114}

@@ -70,8 +70,8 @@ def test_a_pair_meets_others_in_every_epoch() -> None:
 
 def batches(shaped: bool) -> TokenBatches:
     generator = np.random.default_rng(5)
-    sides = [[[7] * length for length in generator.integers(1, 20, 200)] for _ in range(2)]
-    made = TokenBatches(encoded(*sides), tokens_per_batch=90, seed=3)
+    source, target = ([[7] * length for length in generator.integers(1, 20, 200)] for _ in range(2))
+    made = TokenBatches(encoded(source, target), tokens_per_batch=90, seed=3)
     if shaped:
         made.fix_shapes()
     return made

@@ -123,7 +123,6 @@ ENUMERATES = "attention.read.objective=enumerate computes logits twice"
     ("overrides", "settings", "reason"),
     [
         (["attention/read=hard", "attention.read.objective=enumerate"], {}, ENUMERATES),
-        ([], {"simcut": 1.0}, "trainer.simcut is used"),
         (["encoder=lstm"], {}, "LSTM layers need packed sequences"),
         (["model.fast=false"], {}, "model.fast=false needs packed sequences"),
     ],

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from nmt.attention import AdditiveForm, Attended, Attention, Choices, Memory, Product
 from nmt.kernels import attentive_gru, is_fast
 from nmt.kernels.attentive_gru import Inner
+from nmt.kernels.dot_tanh import at_least_float32
 from nmt.kernels.energies import ProjectedMemory, Query
 from nmt.model.contract import DecoderParts, Encoded, head_names
 from nmt.model.layered import of_all_layers
@@ -185,6 +186,8 @@ class AttentiveDecoder(RecurrentDecoder[RecurrentMemory]):
         memories = [
             each.remember(encoded.values, encoded.mask, encoded.keys, encoded.pins) for each in self.source_attentions
         ]
+        # Every step adds to the gradient of the keys, which bfloat16 would round each time.
+        memories = [memory._replace(keys=at_least_float32(memory.keys)) for memory in memories]
         states = (each.start(memory) for each, memory in zip(self.source_attentions, memories, strict=True))
         state = self.first(encoded, tuple(part for parts in states for part in parts))
         *lower, memory = memories
