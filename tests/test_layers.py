@@ -204,9 +204,9 @@ def test_modules_have_names_of_their_own_and_no_gerunds() -> None:
 MOST_LINES = 400
 BUDGETS = {
     "": 1018, "align": 398, "alignment": 1033, "attention": 1431, "build": 1716, "check": 124, "compare": 4155,
-    "config": 1421, "contrast": 192, "data": 4302, "documents": 1999, "drawing": 847, "evaluate": 585,
+    "config": 1421, "contrast": 192, "data": 4302, "documents": 2003, "drawing": 847, "evaluate": 585,
     "evaluation": 1109, "export": 1108, "inspection": 1462, "kernels": 1450, "model": 3108, "runs": 547,
-    "search": 1092, "serve": 2312, "system": 1949, "text": 1674, "train": 2320, "training": 2067, "translate": 1236,
+    "search": 1092, "serve": 2312, "system": 1951, "text": 1674, "train": 2320, "training": 2067, "translate": 1237,
     "translation": 2050, "viewer": 452,
 }  # fmt: skip
 

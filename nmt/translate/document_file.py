@@ -85,7 +85,8 @@ def _write(request: Translating, document: "Document", output: Path, opened: Cal
         segments = translated(document, request.translator.runs[0].languages[0], work.translate)
         write_bytes(output, document.write(segments))
         files.delete()
-    for note in [*document.notes, *work.doubt_notes()]:
+    nothing = [] if document.segments else ["there was nothing to translate, so it equals the input."]
+    for note in [*nothing, *document.notes, *work.doubt_notes()]:
         print_message(f"note: {output}: {note}")
     return 0
 
