@@ -47,8 +47,8 @@ def translate_document(request: Translating, path: Path) -> int:
     output = request.output
     if output is None or not is_replaceable(output) or output.suffix.lower() != path.suffix.lower():
         raise UserError(
-            f"input={path} is a document, so its translation is one, too. Give output=NAME{path.suffix}, or translate "
-            "it line by line: input_format=lines"
+            f"input={path} is a document, so its translation is one, too. Give output=NAME{path.suffix}. (A file of "
+            "plain lines with this ending: input_format=lines)"
         )
     if lines_only := request.lines_only:
         raise UserError(f"{', '.join(lines_only)}: for lines only, and input={path} is a document. Leave it out.")
