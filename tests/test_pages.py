@@ -145,6 +145,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("FILE", "new.txt", "book.txt"):
         write_lines(tmp_path / name, ["June 6, 1987", "12 kilograms and 63.5%"])
     write_lines(tmp_path / "page.md", ["# June 6, *1987*"])
+    shutil.copy(ROOT / "docs" / "at-work" / "report.docx", tmp_path)
     write_lines(tmp_path / "film.srt", ["1", "00:00:01,000 --> 00:00:02,000", "June 6, 1987"])
     return tmp_path
 

@@ -111,7 +111,7 @@ def _read_members(
     kind = KINDS[ending]
     by_name = {member.filename: content for member, content in zip(members, contents, strict=True)}
     if not any(re.fullmatch(kind.main, name) for name in by_name):
-        raise ValueError("it has no such content")
+        raise ValueError("its content is of another kind")
     if not by_name.get("mimetype", b"").decode().startswith(kind.mimetype):
         raise ValueError("its content is of another kind")
     if b"encryption-data" in by_name.get("META-INF/manifest.xml", b""):

@@ -122,6 +122,13 @@ def _value(strings: str) -> str:
 _JSON = re.compile(r'("(?:[^"\\]|\\.)*+")(\s*:)?|([{}\[\],])')
 
 
+def _is_message(value: str, slots: Slots) -> bool:
+    """Whether a string can be translated: it has words, and no choice between messages in ICU's format."""
+    has_choice = re.search(r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal)\s*,", value) is not None
+    slots.notes["messages with {..., plural or select, ...}, which are left as they were"] += has_choice
+    return is_language(value) and not has_choice
+
+
 def read_json_strings(text: str, slots: Slots) -> str:
     """The text of a JSON file with marks for its strings that have words.
 
@@ -150,11 +157,8 @@ def read_json_strings(text: str, slots: Slots) -> str:
             path[-1] = json.loads(token[1])
         elif token[1] and not any(key.startswith(("@", "$")) for key in path):
             value = json.loads(token[1])
-            if is_language(value) and (not of_browser or path[2:] == ["message"]):
-                mark = slots.add(
-                    Segment(value), token[1], lambda segment: json.dumps(segment.text, ensure_ascii=ascii_only)
-                )
-                marks.append((*token.span(1), mark))
+            if _is_message(value, slots) and (not of_browser or path[2:] == ["message"]):
+                marks.append((*token.span(1), slots.add(Segment(value), token[1], write)))
     return marked(text, marks)
 
 
@@ -179,7 +183,7 @@ def read_yaml_strings(text: str, slots: Slots) -> str:
             todo += [value for _, value in node.value][::-1]
         elif isinstance(node, yaml.SequenceNode):
             todo += node.value[::-1]
-        elif node.tag == "tag:yaml.org,2002:str" and is_language(node.value):
+        elif node.tag == "tag:yaml.org,2002:str" and _is_message(node.value, slots):
             start, end = node.start_mark.index, node.end_mark.index
             start += len(re.match(r"(?:[&!]\S*\s+)*", text[start:end])[0])  # type: ignore[index]
             marks.append((start, end, slots.add(*_scalar(node, text[start:end], in_flow))))

@@ -28,6 +28,8 @@ def check_encoding(encoding: str | None, setting: str) -> None:
 
 def recognise(data: bytes, name: str) -> str:
     """The encoding that makes text of these bytes (UserError if none does, or if the extra is not installed)."""
+    if b"\0" in data:
+        raise UserError(f"{name}: this is no text. Save it again, or rename it.")
     try:
         from charset_normalizer import from_bytes
     except ModuleNotFoundError as error:

@@ -47,8 +47,8 @@ def translate_document(request: Translating, path: Path) -> int:
     output = request.output
     if output is None or not is_replaceable(output) or output.suffix.lower() != path.suffix.lower():
         raise UserError(
-            f"input={path} is a document, so its translation is one, too. Give output=NAME{path.suffix}, or translate "
-            "it line by line: input_format=lines"
+            f"input={path} is a document, so its translation is one, too. Give output=NAME{path.suffix}. (A file of "
+            "plain lines with this ending: input_format=lines)"
         )
     if lines_only := request.lines_only:
         raise UserError(f"{', '.join(lines_only)}: for lines only, and input={path} is a document. Leave it out.")
@@ -86,7 +86,8 @@ def _write(request: Translating, document: "Document", output: Path, opened: Cal
         split = SplitDocument(document, request.translator.runs[0].languages[0])
         write_bytes(output, document.write(split.joined(work.translate(split.sentences))))
         files.delete()
-    for note in [*document.notes, *work.doubt_notes()]:
+    nothing = [] if document.segments else ["there was nothing to translate, so it equals the input."]
+    for note in [*nothing, *document.notes, *work.doubt_notes()]:
         print_message(f"note: {output}: {note}")
     return 0
 

@@ -7,6 +7,7 @@ import polib
 import pytest
 import yaml  # type: ignore[import-untyped]
 
+from nmt.documents.formats import read_document
 from nmt.system.errors import UserError
 from tests.documents.trips import generated, round_trip, swapped, translate
 
@@ -188,3 +189,13 @@ def test_round_trip_of_po(tmp_path: Path) -> None:
         assert [(each.msgid, each.occurrences) for each in before] == [(each.msgid, each.occurrences) for each in after]
         assert all(each.msgstr == swapped(each.msgid) * any(map(str.isalpha, each.msgid)) for each in after)
         assert translate(tmp_path / "a.po", written, swapped) == (seen, written)
+
+
+@pytest.mark.parametrize("ending", [".arb", ".yaml"])
+def test_messages_with_a_choice_are_kept(ending: str, tmp_path: Path) -> None:
+    choice = "{count, plural, =0{kein Hund} other{{count} Hunde}} im Haus"
+    path = tmp_path / f"a{ending}"
+    path.write_text(json.dumps({"a": "Hallo {name}", "b": choice}), encoding="utf-8")
+    document = read_document(path)
+    assert [segment.text for segment in document.segments] == ["Hallo {name}"]
+    assert document.notes == ["messages with {..., plural or select, ...}, which are left as they were: 1."]
