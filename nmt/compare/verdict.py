@@ -158,8 +158,8 @@ def _against_baseline(comparison: Comparison) -> list[str]:
     elif not test.significant and (joint := [each for each in comparison.joint.tests if each.real and each.low > 0]):
         most = max(joint, key=lambda each: each.difference)
         line = (
-            f"Use {labels[most.second]}: on all test sets together, {most.difference:+.2f} against the baseline {base}, "
-            f"a significant difference ({_p(most.p)}). On {split.name} alone, no variant is significantly better."
+            f"Use {labels[most.second]}: on all test sets together, {most.difference:+.2f} against the baseline "
+            f"{base}, a significant difference ({_p(most.p)}). On {split.name} alone, no variant is significantly better."
         )
     elif not test.significant:
         line = (
