@@ -159,7 +159,8 @@ def _against_baseline(comparison: Comparison) -> list[str]:
         most = max(joint, key=lambda each: each.difference)
         line = (
             f"Use {labels[most.second]}: on all test sets together, {most.difference:+.2f} against the baseline "
-            f"{base}, a significant difference ({_p(most.p)}). On {split.name} alone, no variant is significantly better."
+            f"{base}, a significant difference ({_p(most.p)}). On {split.name} alone, no variant is "
+            f"significantly better."
         )
     elif not test.significant:
         line = (
