@@ -17,7 +17,6 @@ sets multi30k_silver/val.de-en.sp and test_2016_flickr.de-en.sp, for other text 
 Any other KEY=VALUE goes to every training.
 """
 
-import json
 import os
 import re
 import statistics
@@ -39,8 +38,9 @@ from nmt.compare.reader import read_result
 from nmt.compare.table_files import as_csv
 from nmt.data.lines import read_lines
 from nmt.runs.run import Run
-from nmt.system.errors import UserError
+from nmt.system.errors import UserError, reading
 from nmt.system.files import write_bytes, write_text
+from nmt.system.foreign import read_json
 from nmt.viewer.blocks import Block, Heading, Lines, as_html
 
 RUNS = Path("checkpoints", "attention-study")
@@ -215,7 +215,8 @@ def wrapped(text: str, width: int) -> str:
 def report() -> int:
     """Write the page, its pictures and tables, and what other pages quote, from the records."""
     folder = records.FOLDER
-    costs, maps = (json.loads((folder / name).read_text("utf-8")) for name in ("costs.json", "maps.json"))
+    with reading(folder):
+        costs, maps = (read_json(folder / name) for name in ("costs.json", "maps.json"))
     study = output.Study({name: records.load(name) for name in RECORDED}, costs, maps)
     for path, text in pages(study, Path()).items():
         write_text(path, text)

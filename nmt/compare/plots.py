@@ -14,7 +14,7 @@ from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
 from nmt.compare.families import OneSetting
 from nmt.compare.variants import Comparison, OnSplit
-from nmt.compare.verdict import NOT_SIGNIFICANT, ONE_SEED, judgement
+from nmt.compare.verdict import NOT_SIGNIFICANT, ONE_SEED, interval_text, judgement
 from nmt.drawing import fonts
 from nmt.drawing.layout import shorten, wrap
 from nmt.drawing.matrix import matrix
@@ -73,8 +73,9 @@ class Row(NamedTuple):
 
 def forest(rows: Sequence[Row], title: str, score: str, most: float = math.inf) -> Figure:
     """Differences with their intervals, group by group; an arrow stands for a difference beyond `most`."""
-    groups = list(dict.fromkeys(row.group for row in rows))
-    entries = [entry for group in groups for entry in (group, *(row for row in rows if row.group == group))]
+    entries: list[str | Row] = []
+    for group in dict.fromkeys(row.group for row in rows):
+        entries += [group, *(row for row in rows if row.group == group)]
     picture = figure(9.4, 1.0 + 0.235 * len(entries))
     axes = picture.add_subplot()
     labels, families = fonts.drawable(
@@ -93,7 +94,7 @@ def forest(rows: Sequence[Row], title: str, score: str, most: float = math.inf) 
             axes.plot(ends, [place, place], color=colour, linewidth=1.6)
             axes.plot(test.difference, place, "s", color=colour, markersize=4.5)
         axes.annotate(
-            f"{test.difference:+.2f} ({test.low:+.2f} to {test.high:+.2f})",
+            f"{test.difference:+.2f} ({interval_text(test)})",
             (1.0, place),
             xycoords=("axes fraction", "data"),
             xytext=(6, 0),

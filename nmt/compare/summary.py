@@ -1,5 +1,6 @@
 """The page of a comparison: what to use, three pictures, and the differences as a table; all that most readers need."""
 
+import math
 from collections.abc import Sequence
 
 from nmt.compare import plots
@@ -19,8 +20,10 @@ def differences(rows: Sequence[Row]) -> Table:
     header = ["variant", "group", "value", "low", "high", "p, Holm", "min. detectable", "verdict"]
     body = []
     for group, label, test in rows:
-        values = (f"{value:+.2f}" for value in (test.difference, test.low, test.high))
-        body.append([label, group, *values, p_text(test.p), f"{test.detectable:.2f}", judgement(test)])
+        ends = (f"{end:+.2f}" if math.isfinite(end) else "-" for end in (test.low, test.high))
+        body.append(
+            [label, group, f"{test.difference:+.2f}", *ends, p_text(test.p), f"{test.detectable:.2f}", judgement(test)]
+        )
     return Table(header, body, [row[-1] for row in body])
 
 
@@ -58,7 +61,9 @@ def summary(comparison: Comparison, *, speeds: bool = True) -> list[Block]:
         picture = Picture("maps", png(plots.side_by_side(panels)), f"attention weights of one sentence: {names}")
         lines = Lines(["The first sentence with saved weights, of each variant's first seed. Weights are no reasons."])
         blocks += [Heading("One sentence, by attention"), picture, lines]
-    return [*blocks, *([Heading("Every difference"), differences(rows)] if rows else [])]
+    if rows:
+        blocks += [Heading("Every difference"), differences(rows)]
+    return blocks
 
 
 def _panels(comparison: Comparison) -> list[tuple[str, AttentionMap]]:

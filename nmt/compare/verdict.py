@@ -54,7 +54,7 @@ def _joint(comparison: Comparison) -> list[str]:
         return []
     found = {
         side: [
-            f"{labels[test.second]} ({test.difference:+.2f}, {test.low:+.2f} to {test.high:+.2f}; {_p(test.p)})"
+            f"{labels[test.second]} ({test.difference:+.2f}, {interval_text(test)}; {_p(test.p)})"
             for test in joint.tests
             if test.significant and (test.difference > 0) == (side == "better")
         ]
@@ -156,10 +156,11 @@ def _against_baseline(comparison: Comparison) -> list[str]:
             f"significantly different from the baseline ({_p(test.p)})."
         )
     elif not test.significant and (joint := [each for each in comparison.joint.tests if each.real and each.low > 0]):
-        use = max(joint, key=lambda each: each.difference)
+        most = max(joint, key=lambda each: each.difference)
         line = (
-            f"Use {labels[use.second]}: on all test sets together, {use.difference:+.2f} against the baseline {base}, "
-            f"a significant difference ({_p(use.p)}). On {split.name} alone, no variant is significantly better."
+            f"Use {labels[most.second]}: on all test sets together, {most.difference:+.2f} against the baseline "
+            f"{base}, a significant difference ({_p(most.p)}). On {split.name} alone, no variant is "
+            f"significantly better."
         )
     elif not test.significant:
         line = (
@@ -233,6 +234,11 @@ def _p(p: float) -> str:
 def p_text(p: float) -> str:
     """A p-value as it is printed; with more digits where three would hide on which side of 0.05 it is."""
     return "< 0.001" if p < 0.001 else f"{p:.3f}" if abs(p - 0.05) >= 0.0005 else f"{p:.5f}"
+
+
+def interval_text(test: OneSetting) -> str:
+    """The interval of a difference in words; "unknown" for one sentence and one seed."""
+    return f"{test.low:+.2f} to {test.high:+.2f}" if math.isfinite(test.low) else "unknown"
 
 
 def count_of(number: int, noun: str) -> str:

@@ -59,8 +59,12 @@ def test_the_report_tells_the_learnt_from_the_unlearnt(swept: Path) -> None:
     for key in ("minutes", "train_tokens_per_second", "peak_memory"):
         assert found["variants"][0]["training"][key]["mean"] > 0
     page = (swept / "comparison" / "report.html").read_text(encoding="utf-8")
-    # The viewer stands for the pictures of weights.
-    assert page.count("<img") == len(list((swept / "comparison" / "pictures").iterdir())) - 1 == 2
+    drawn = {path.name for path in (swept / "comparison" / "pictures").iterdir()}
+    # The viewer stands for the pictures of weights; two pictures are those of the summary.
+    assert page.count("<img") == len(drawn - {"forest.png", "maps.png"}) - 1 == 2
+    summary = (swept / "comparison" / "summary.md").read_text(encoding="utf-8")
+    in_summary = {name for name in drawn if f"pictures/{name}" in summary}
+    assert in_summary == {"forest.png", "learning-curves.png", "maps.png"}
     assert page.count('class="nmt-viewer"') == 1
     assert "Use bahdanau" in page
     assert (swept / "comparison" / "report.md").read_text(encoding="utf-8").startswith("# 2 variants, 4 runs")

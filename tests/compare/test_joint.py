@@ -86,6 +86,20 @@ def test_the_page_is_short_and_has_three_pictures_and_every_difference(both: Com
 
 
 @pytest.mark.long
+def test_one_sentence_and_one_seed_have_no_interval() -> None:
+    runs = []
+    for settings, quality in QUALITIES[:2]:
+        (run,) = runs_of(settings, quality, 1)
+        text = run.splits["test"]
+        cut = {metric: counts[:1] for metric, counts in text.counts.items()}
+        one = text._replace(hypotheses=text.hypotheses[:1], lengths=text.lengths[:1], counts=cut)
+        runs.append(run._replace(splits={"test": one}))
+    blocks = summary.summary(compare(runs, trials=20))
+    (table,) = (block for block in blocks if isinstance(block, Table))
+    assert table.rows[0][3:5] == ["-", "-"]
+
+
+@pytest.mark.long
 def test_the_page_of_one_variant_has_no_differences() -> None:
     lone = compare(runs_of(OLD, 0.7, 2, weights=False), trials=20)
     assert [block.name for block in summary.summary(lone) if isinstance(block, Picture)] == ["learning-curves"]
