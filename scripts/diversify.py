@@ -40,7 +40,7 @@ from nmt.runs.run import Run
 from nmt.system.errors import UserError
 from nmt.system.files import remove_unfinished, write_json, write_pieces
 from nmt.system.foreign import read_json
-from nmt.train.recipe import fit_to_text
+from nmt.train.recipe import BUDGETS, fit_to_text
 
 NUMBERS = {"folds": 5, "samples": 1, "chrf": 30, "copies": 2, "seed": 1}
 #: A sample draws each piece from so many of the likeliest: those of a small model are poor beyond.
@@ -116,9 +116,9 @@ def _number(key: str, value: str) -> int:
     return int(value)
 
 
-def _text(words: list[str]) -> tuple[Split, list[Split], tuple[str, str], list[str]]:
+def _text(asked: list[str]) -> tuple[Split, list[Split], tuple[str, str], list[str]]:
     """The training text, the other splits, the languages, and the words of a training on a part of the text."""
-    config = compose("train", words)
+    config, words = compose("train", asked), asked
     source = build_source(config)
     if isinstance(source, UserFiles):
         config, words = fit_to_text(config, words, source)
@@ -128,7 +128,10 @@ def _text(words: list[str]) -> tuple[Split, list[Split], tuple[str, str], list[s
     text = source.read("train")
     text = text.without(text.empty_rows())
     others = [source.read(name) for name in source.splits() if name != "train"]
-    named = [word for word in words if not word.startswith(("data=", "data."))]
+    own, budgets = key_values(words), {f"trainer.{budget}" for budget in BUDGETS}
+    given = budgets.intersection(word.partition("=")[0] for word in asked)
+    left_out = budgets - given if given else set()
+    named = [f"{key}={value}" for key, value in own.items() if key.partition(".")[0] != "data" and key not in left_out]
     return text, others, source.languages, named
 
 
