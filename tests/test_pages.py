@@ -55,6 +55,7 @@ TUTORIALS = [
     "glossary.md",
     "translation-json.md",
     "at-work.md",
+    "corrections.md",
     "reliability.md",
     "CONTRIBUTING.md",
 ]

@@ -18,7 +18,7 @@ from nmt.inspection.details import Detail
 from nmt.inspection.document import Json
 from nmt.links import parse_links
 from nmt.serve.forms import read_fields
-from nmt.serve.passages import Block, Passage, detectable, join_passages, split_passages
+from nmt.serve.passages import Passage, TextBlock, detectable, join_passages, split_passages
 from nmt.serve.pool import ModelPool, Served
 from nmt.serve.problems import ProblemError, of_pydantic
 from nmt.serve.schemas import LibreBody, SearchBody, TranslateBody
@@ -62,7 +62,7 @@ def add_libre(app: FastAPI, pool: ModelPool, lines_only: bool = False) -> None:
 
 
 async def translations(
-    request: Request, pool: ModelPool, model: Served, texts: Sequence[Sequence[Block]], body: LibreBody
+    request: Request, pool: ModelPool, model: Served, texts: Sequence[Sequence[TextBlock]], body: LibreBody
 ) -> Iterator[LinkedText]:
     """The translation of each sentence of some texts, with links if any has tags (ProblemError)."""
     follows: Literal["blank", "none"] = "blank" if model.engine.translator.context_sentences else "none"

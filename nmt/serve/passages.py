@@ -18,7 +18,7 @@ class Passage(NamedTuple):
     ends_document: bool = False
 
 
-class Block(NamedTuple):
+class TextBlock(NamedTuple):
     """The passages of a text with their inline tags; or markup, which stays as it is written."""
 
     passages: Sequence[Passage] = ()
@@ -26,14 +26,16 @@ class Block(NamedTuple):
     markup: str = ""
 
 
-def split_passages(text: str, language: str, markup: bool, lines_only: bool) -> list[Block]:
+def split_passages(text: str, language: str, markup: bool, lines_only: bool) -> list[TextBlock]:
     """The passages of a text in a language; `markup` if it is HTML, `lines_only` if lines are not split into sentences.
 
     Raises:
         ValueError: a character reference is too long.
     """
     return [
-        Block(markup=each) if isinstance(each, str) else Block(_passages(each.text, language, lines_only), each.tags)
+        TextBlock(markup=each)
+        if isinstance(each, str)
+        else TextBlock(_passages(each.text, language, lines_only), each.tags)
         for each in (read_html(text) if markup else [Segment(text)])
     ]
 
@@ -56,7 +58,7 @@ def detectable(text: str, markup: bool) -> str:
     return "".join(part.written for part in split_markup(text) if part.kind == "text") if markup else text
 
 
-def join_passages(blocks: Sequence[Block], translations: Iterator[LinkedText], markup: bool) -> str:
+def join_passages(blocks: Sequence[TextBlock], translations: Iterator[LinkedText], markup: bool) -> str:
     """The text again, with a translation for each sentence, and its tags around the words linked to theirs."""
     texts = []
     for block in blocks:

@@ -15,8 +15,8 @@ from starlette.responses import JSONResponse, Response
 
 from nmt.serve.forms import SentFile, read_file
 from nmt.serve.libre import codes_of, detected, model_for, translations
-from nmt.serve.memories import keeps_documents
-from nmt.serve.passages import Block, Passage
+from nmt.serve.memory_routes import keeps_documents
+from nmt.serve.passages import Passage, TextBlock
 from nmt.serve.pool import ModelPool, Served
 from nmt.serve.problems import ProblemError, of_pydantic
 from nmt.serve.schemas import LibreBody
@@ -129,7 +129,7 @@ async def _translated(
     document = await pool.off_loop(parsed, source, target)
     split = await pool.off_loop(SplitDocument, document, source)
     tags = [tag for segment in document.segments for tag in segment.tags]
-    block = Block([Passage(re.sub(r"[\r\n]", " ", text), translated=True) for text in split.sentences], tags)
+    block = TextBlock([Passage(re.sub(r"[\r\n]", " ", text), translated=True) for text in split.sentences], tags)
     results = await translations(request, pool, model, [[block]], body)
     data = await pool.off_loop(_written, document, split, results)
     return data, f"{path.stem}.{target}{path.suffix}", document.notes

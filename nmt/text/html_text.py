@@ -49,7 +49,7 @@ def escape(text: str) -> str:
     return html.escape(text, quote=False)
 
 
-class Part(NamedTuple):
+class MarkupPart(NamedTuple):
     """A part of markup: text, an inline tag that opens or closes, a lone inline tag or element, or what stays."""
 
     written: str
@@ -62,14 +62,14 @@ class Part(NamedTuple):
         return html.unescape(self.written) if self.kind == "text" else ""
 
 
-def split_markup(markup: str) -> Iterator[Part]:
+def split_markup(markup: str) -> Iterator[MarkupPart]:
     """Yield the parts of markup, which add up to it. An element that is not translated is one part."""
     position, begin, inside, depth = 0, 0, "", 0
     while match := _TOKEN.search(markup, position):
         if not depth:
             begin = match.start()
             if begin > position:
-                yield Part(markup[position:begin], "text")
+                yield MarkupPart(markup[position:begin], "text")
         tag, position = match[0], match.end()
         named = _NAME.match(tag)
         name, opens = named[1].lower() if named else "", tag[1] != "/"
@@ -82,17 +82,17 @@ def split_markup(markup: str) -> Iterator[Part]:
         elif opens and not void and (name in _KEPT or _UNTRANSLATED.search(tag)):
             inside, depth = name, 1
         elif not name or name in _BLOCKS:
-            yield Part(markup[begin:position], "stays")
+            yield MarkupPart(markup[begin:position], "stays")
             continue
         else:
-            yield Part(tag, "lone" if void else "opens" if opens else "closes", name)
+            yield MarkupPart(tag, "lone" if void else "opens" if opens else "closes", name)
             continue
         if not depth:
-            yield Part(markup[begin:position], "stays" if inside in _BLOCKS else "lone", inside)
+            yield MarkupPart(markup[begin:position], "stays" if inside in _BLOCKS else "lone", inside)
     if depth:
-        yield Part(markup[begin:], "stays")
+        yield MarkupPart(markup[begin:], "stays")
     elif position < len(markup):
-        yield Part(markup[position:], "text")
+        yield MarkupPart(markup[position:], "text")
 
 
 def read_html(markup: str) -> Iterator[str | Segment]:
@@ -103,7 +103,7 @@ def read_html(markup: str) -> Iterator[str | Segment]:
     Raises:
         ValueError: a character reference is too long.
     """
-    run: list[Part] = []
+    run: list[MarkupPart] = []
     for part in split_markup(markup):
         if part.kind == "stays":
             yield from filter(None, _segments(run))
@@ -114,11 +114,11 @@ def read_html(markup: str) -> Iterator[str | Segment]:
     yield from filter(None, _segments(run))
 
 
-def _segments(run: Sequence[Part]) -> Iterator[str | Segment]:
+def _segments(run: Sequence[MarkupPart]) -> Iterator[str | Segment]:
     """The segments of inline parts: they end at tags without a partner and at line breaks."""
     partner = _partners(run)
     first = 0
-    for at, part in enumerate([*run, Part("", "stays")]):
+    for at, part in enumerate([*run, MarkupPart("", "stays")]):
         alone = part.kind in ("stays", "opens", "closes") and at not in partner
         if alone or _is_break(run, at):
             yield from _segment(run, partner, first, at)
@@ -126,7 +126,7 @@ def _segments(run: Sequence[Part]) -> Iterator[str | Segment]:
             first = at + 1
 
 
-def _partners(run: Sequence[Part]) -> dict[int, int]:
+def _partners(run: Sequence[MarkupPart]) -> dict[int, int]:
     """The index of the other tag of each pair that is well nested, and has no line break in it."""
     partner: dict[int, int] = {}
     around: list[int] = []
@@ -141,7 +141,7 @@ def _partners(run: Sequence[Part]) -> dict[int, int]:
     return partner
 
 
-def _is_break(run: Sequence[Part], at: int) -> bool:
+def _is_break(run: Sequence[MarkupPart], at: int) -> bool:
     """Whether a part is a `<br>` after which another sentence may begin."""
     if at >= len(run) or run[at].name != "br":
         return False
@@ -151,7 +151,7 @@ def _is_break(run: Sequence[Part], at: int) -> bool:
     return True
 
 
-def _segment(run: Sequence[Part], partner: Mapping[int, int], first: int, last: int) -> Iterator[str | Segment]:
+def _segment(run: Sequence[MarkupPart], partner: Mapping[int, int], first: int, last: int) -> Iterator[str | Segment]:
     """The parts [first, last) as a segment. Tags around or beside all of its text stay outside."""
     texts = [at for at in range(first, last) if run[at].text.strip()]
     if not any(any(map(str.isalnum, run[at].text)) for at in texts):
@@ -166,7 +166,7 @@ def _segment(run: Sequence[Part], partner: Mapping[int, int], first: int, last: 
     yield "".join(part.written for part in run[end:last])
 
 
-def _joined(parts: Sequence[Part]) -> Segment:
+def _joined(parts: Sequence[MarkupPart]) -> Segment:
     """The text of well-nested parts with their tags. No two white spaces meet, and no words where a `<br>` was."""
     text = ""
     tags: list[Tag] = []

@@ -11,7 +11,7 @@ from nmt.documents import corrections
 from nmt.documents.corrections import keep_correction
 from nmt.system.errors import UserError
 from nmt.system.locks import locked
-from nmt.translation.memory import open_memory
+from nmt.translation.translation_memory import open_memory
 from tests.documents.test_markup_documents import TMX
 
 CODES = ("de", "en")

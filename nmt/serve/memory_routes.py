@@ -13,7 +13,7 @@ from nmt.serve.problems import ProblemError, of_user
 from nmt.serve.schemas import CorrectionBody, MemoryBody
 from nmt.system.errors import UserError, install_command
 from nmt.system.terminal import print_message
-from nmt.translation.memory import Remembered, TranslationMemory, can_compare, open_memory
+from nmt.translation.translation_memory import Remembered, TranslationMemory, can_compare, open_memory
 
 if TYPE_CHECKING:
     from nmt.serve.pool import ModelPool
