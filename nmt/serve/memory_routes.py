@@ -2,7 +2,7 @@
 
 import importlib.util
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -114,7 +114,7 @@ def add_memories(app: FastAPI, pool: "ModelPool", corrections: bool = True) -> N
 
 def offers(corrections: bool) -> Mapping[str, Any]:
     """What the page can do beside translating."""
-    files = ()
+    files: Sequence[str] = ()
     if keeps_documents():
         from nmt.documents.formats import ENDINGS
 
