@@ -16,7 +16,7 @@ from nmt.alignment.error_rate import AlignmentScore, against_gold
 from nmt.alignment.link_files import LinksFile
 from nmt.alignment.splitters import WordSplitters
 from nmt.alignment.word_weights import SHIFTS, Weights
-from nmt.build.aligner import SALIENCY, Aligner, DoubtEvidence, SentencePairs
+from nmt.build.aligner import SALIENCY, Aligner, Evidence, SentencePairs
 from nmt.build.head_choice import Choice, choose, own_gold, own_validation
 from nmt.build.link_scores import named_languages, read_text, table
 from nmt.build.open import OpenRun, open_run, own_data, own_split
@@ -37,13 +37,13 @@ from nmt.translation.heads import AUTO
 MEASURED = ("words", "head", "checkpoint", "max_length")  # settings that, with the threshold, identify a measurement
 FILES, VALID_FILES = "source=FILE target=FILE", "valid_source=FILE valid_target=FILE"  # in place of the run's data
 INPUTS = ("source", "target", "gold", "valid_source", "valid_target", "valid_gold")
-Links = dict[DoubtEvidence, list[list[Link]]]  # the links of every pair
+Links = dict[Evidence, list[list[Link]]]  # the links of every pair
 
 
 class EvidenceChoice(NamedTuple):
     """The evidence for each method and direction, how the shift of the attention was chosen, and its heads in words."""
 
-    by_method: Mapping[str, Sequence[DoubtEvidence]]
+    by_method: Mapping[str, Sequence[Evidence]]
     shift_from: str
     heads: Sequence[str] = ()
 
@@ -67,7 +67,7 @@ def align(request: Aligning) -> int:
             f"method=saliency, which works for any model, or use a run with attention."
         )
     choice = EvidenceChoice({"saliency": [SALIENCY for _ in aligners]}, "")
-    evidence: list[set[DoubtEvidence]] = [{SALIENCY} for _ in aligners]
+    evidence: list[set[Evidence]] = [{SALIENCY} for _ in aligners]
     if attends and (request.method == "attention" or pairs.gold is not None):
         chosen = _chosen(request, source, aligners)
         heads = [
@@ -101,8 +101,8 @@ def _write(
     request: Aligning,
     pairs: SentencePairs,
     aligners: Sequence[Aligner],
-    evidence: Sequence[Collection[DoubtEvidence]],
-    used: Sequence[DoubtEvidence],
+    evidence: Sequence[Collection[Evidence]],
+    used: Sequence[Evidence],
 ) -> list[Links]:
     """Write links and weights, pair by pair; return the links of each direction if there are gold links."""
     all_links: list[Links] = [{kind: [] for kind in kinds} for kinds in evidence]

@@ -104,7 +104,7 @@ def test_formats_without_attention_and_formats_that_are_not(unattentive: Path, h
     [line] = translate(unattentive, ["eins"], here, "format=jsonl")
     assert json.loads(line)["links"] is None
     for settings, message in (
-        (["format=csv"], "format=csv: must be text, tsv, jsonl or json."),
+        (["format=csv"], "format=csv: must be text, tsv, jsonl, html or json."),
         (["weights=true"], "weights=true needs format=jsonl."),
         (["weights=true", "format=jsonl"], "weights=true needs attention"),
     ):
