@@ -41,7 +41,7 @@ VERBS = {
     verb: set[str]() for verb in ("train", "translate", "evaluate", "align", "contrast", "check", "export", "serve")
 }
 VERBS["compare"] = {"evaluate"}
-VERBS["translate"] = {"documents"}  # on request
+VERBS["translate"] = VERBS["serve"] = {"documents"}  # on request
 TOP = {
     "links": set[str](),
     "notebook": {"viewer", "drawing", "translation", "alignment", "inspection"},

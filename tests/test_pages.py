@@ -57,6 +57,7 @@ TUTORIALS = [
     "glossary.md",
     "translation-json.md",
     "at-work.md",
+    "corrections.md",
     "reliability.md",
     "CONTRIBUTING.md",
 ]

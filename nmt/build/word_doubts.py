@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from nmt.build.open import OpenRun
 from nmt.config.quotes import pasteable, python
-from nmt.inspection.doubt import OF_ATTENTION, OF_PIECES, DoubtModel, WordEvidence, fit
+from nmt.inspection.doubt import OF_ATTENTION, OF_PIECES, DoubtEvidence, DoubtModel, fit
 from nmt.runs.run import Run
 from nmt.system.errors import UserError, damaged
 from nmt.system.facts import DOUBT
@@ -32,7 +32,7 @@ def open_doubts(run: OpenRun) -> DoubtModel | None:
     if facts["step"] != run.best_step:  # trained on since
         return None
     features = {name: (mean, deviation, weight) for name, (mean, deviation, weight) in facts["features"].items()}
-    evidence = WordEvidence(*(facts["evidence"][name] for name in WordEvidence._fields))
+    evidence = DoubtEvidence(*(facts["evidence"][name] for name in DoubtEvidence._fields))
     return DoubtModel(features, facts["intercept"], facts["sentences"], evidence)
 
 

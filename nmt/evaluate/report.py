@@ -10,7 +10,7 @@ from nmt.evaluation.metrics import LOWER, columns
 from nmt.evaluation.split import MOST_ROWS, HeatmapSettings, SplitResult
 from nmt.inspection.details import DETAILS, described_search, translate
 from nmt.inspection.document import Details, Style, document
-from nmt.inspection.doubt import DoubtModel, WordEvidence
+from nmt.inspection.doubt import DoubtEvidence, DoubtModel
 from nmt.system.files import write_text
 from nmt.translation.heads import AUTO, Heads
 from nmt.translation.request import Request
@@ -30,7 +30,7 @@ def write_report(
     display: HeatmapSettings,
     title: str,
     doubts: DoubtModel | None = None,
-    evidence: WordEvidence | None = None,
+    evidence: DoubtEvidence | None = None,
 ) -> None:
     """Write `report.html` into the folder of a split.
 
@@ -54,7 +54,7 @@ def write_report(
     write_text(result.folder / REPORT, as_html(_blocks(result, len(translations), data, evidence), title))
 
 
-def _blocks(result: SplitResult, lines: int, data: Mapping[str, Any], evidence: WordEvidence | None) -> list[Block]:
+def _blocks(result: SplitResult, lines: int, data: Mapping[str, Any], evidence: DoubtEvidence | None) -> list[Block]:
     scores = result.scores
     figures = {title: getattr(scores, field) for title, field in columns([scores]) if title != LOWER}
     exact = f"exact matches {scores.exact:.1f} %"

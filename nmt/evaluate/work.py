@@ -36,7 +36,7 @@ from nmt.evaluation.references import (
 from nmt.evaluation.split import FILES as FILES_OF_SPLIT
 from nmt.evaluation.split import Gold, HeatmapSettings, SplitResult, evaluate_split, summary
 from nmt.evaluation.word_counts import WORDS_FILE, without_spaces
-from nmt.inspection.doubt import DoubtModel, WordEvidence, measured
+from nmt.inspection.doubt import DoubtEvidence, DoubtModel, measured
 from nmt.runs.versions import code_revision
 from nmt.system.errors import UserError
 from nmt.system.files import replacing_folder
@@ -220,7 +220,7 @@ class Scoring:
 
     def _doubted(
         self, split: Split, translations: Sequence[Translation]
-    ) -> tuple[Sequence[Translation], WordEvidence | None, list[str]]:
+    ) -> tuple[Sequence[Translation], DoubtEvidence | None, list[str]]:
         """The translations with their doubts, how these agree with the references, and notes for the user.
 
         A run without doubts gets them from its own validation set, with the first `WINDOW` sentences.

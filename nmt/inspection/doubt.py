@@ -36,7 +36,7 @@ FOLDS, BINS = 5, 10
 RIDGE = 1.0  # the penalty of the sum of squared weights, of standardised features
 
 
-class WordEvidence(NamedTuple):
+class DoubtEvidence(NamedTuple):
     """How confidences agree with what is right.
 
     Attributes:
@@ -66,7 +66,7 @@ class DoubtModel:
     features: Mapping[str, tuple[float, float, float]]
     intercept: float
     sentences: int
-    evidence: WordEvidence
+    evidence: DoubtEvidence
 
     def confidences(self, rows: Matrix) -> Matrix:
         """[W] from the features [W, F]."""
@@ -209,7 +209,7 @@ def fit(translations: Sequence[Translation], references: Sequence[str]) -> Doubt
     return DoubtModel(fitted.features, fitted.intercept, len(translations), evidence(held_out, right))
 
 
-def measured(translations: Sequence[Translation], references: Sequence[str]) -> WordEvidence:
+def measured(translations: Sequence[Translation], references: Sequence[str]) -> DoubtEvidence:
     """How the doubts of translations agree with their references."""
     pairs = [(each, right_words(each, line)) for each, line in zip(translations, references, strict=True) if each.doubt]
     confidences = [value for each, _ in pairs if each.doubt for value in each.doubt.confidence]
@@ -247,10 +247,10 @@ def _fitted(rows: Matrix, right: npt.NDArray[np.bool_], names: Sequence[str]) ->
 
     *weights, intercept = minimize(loss, np.zeros(inputs.shape[1]), jac=True, method="L-BFGS-B").x.tolist()
     by_name = zip(names, zip(means.tolist(), deviations.tolist(), weights, strict=True), strict=True)
-    return DoubtModel(dict(by_name), intercept, 0, WordEvidence(0, 0.0, None, ()))
+    return DoubtModel(dict(by_name), intercept, 0, DoubtEvidence(0, 0.0, None, ()))
 
 
-def evidence(confidences: Matrix, right: npt.NDArray[np.bool_]) -> WordEvidence:
+def evidence(confidences: Matrix, right: npt.NDArray[np.bool_]) -> DoubtEvidence:
     """How the confidences [N] of words agree with whether each is right [N]."""
     from scipy.stats import rankdata  # type: ignore[import-untyped]  # loads slowly
 
@@ -266,4 +266,4 @@ def evidence(confidences: Matrix, right: npt.NDArray[np.bool_]) -> WordEvidence:
         for at in members
         if at.any()
     ]
-    return WordEvidence(count, round(float(right.mean()), 4) if count else 0.0, auc, calibration)
+    return DoubtEvidence(count, round(float(right.mean()), 4) if count else 0.0, auc, calibration)

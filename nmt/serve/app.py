@@ -17,7 +17,7 @@ from nmt.serve.corpus_rows import add_corpus
 from nmt.serve.figures import ServerFigures
 from nmt.serve.guard import Guard
 from nmt.serve.libre import add_libre
-from nmt.serve.memories import add_memories, offers
+from nmt.serve.memory_routes import add_memories, offers
 from nmt.serve.pages import add_pages
 from nmt.serve.pool import ModelPool, Served
 from nmt.serve.problems import ProblemError, problem_of

@@ -19,7 +19,7 @@ _FILE_NAME = re.compile(rb'^content-disposition:.*?;\s*filename\s*=\s*"([^"\r\n]
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
 
 
-class Part(NamedTuple):
+class FormPart(NamedTuple):
     """A part of a form: its field, its content, and the name of its file; None for a field without a file."""
 
     field: str
@@ -86,7 +86,7 @@ def _multipart(body: bytes, boundary: str, most: int) -> list[tuple[str, str]]:
     return [(part.field, part.data.decode()) for part in _parts(body, boundary, most)]
 
 
-def _parts(body: bytes, boundary: str, most: int) -> list[Part]:
+def _parts(body: bytes, boundary: str, most: int) -> list[FormPart]:
     """The parts of a form (RFC 7578; ValueError), in linear time."""
     if not boundary:
         raise ValueError("no boundary")
@@ -100,7 +100,7 @@ def _parts(body: bytes, boundary: str, most: int) -> list[Part]:
         if (name := _NAME.search(head)) is None:
             raise ValueError("a part has no name")
         file = _FILE_NAME.search(head)
-        parts.append(Part((name[1] or name[2]).decode(), value, file and file[1].decode().replace("%22", '"')))
+        parts.append(FormPart((name[1] or name[2]).decode(), value, file and file[1].decode().replace("%22", '"')))
         if end[1]:
             return parts
     raise ValueError("too many parts, or no end")

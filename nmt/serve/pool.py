@@ -16,7 +16,7 @@ from nmt.inspection.whatif import Edits, what_if
 from nmt.runs.run import Run
 from nmt.serve.answers import Answers
 from nmt.serve.engine import Engine, Key, SearchSettings, Work
-from nmt.serve.memories import ModelMemory
+from nmt.serve.memory_routes import ModelMemory
 from nmt.serve.problems import ProblemError, invalid, too_long
 from nmt.serve.rows import Row, Worker
 from nmt.serve.schemas import ExplainBody, ModelBody, PinBody, ScoreBody, SearchBody, TranslateBody, WhatIfBody

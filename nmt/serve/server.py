@@ -103,7 +103,7 @@ def served(request: Serving, run: Run, name: str) -> "Served":
     """A model, ready to be asked, after a first translation of its example."""
     from nmt.build.word_doubts import open_doubts
     from nmt.serve.engine import Engine
-    from nmt.serve.memories import ModelMemory
+    from nmt.serve.memory_routes import ModelMemory
     from nmt.serve.pool import Served
     from nmt.serve.rows import RowQueue, Worker
 

@@ -15,8 +15,8 @@ from starlette.responses import JSONResponse, Response
 
 from nmt.serve.forms import SentFile, read_file
 from nmt.serve.libre import codes_of, detected, model_for, translations
-from nmt.serve.memories import keeps_documents
-from nmt.serve.passages import TextBlock, Passage
+from nmt.serve.memory_routes import keeps_documents
+from nmt.serve.passages import Passage, TextBlock
 from nmt.serve.pool import ModelPool, Served
 from nmt.serve.problems import ProblemError, of_pydantic
 from nmt.serve.schemas import LibreBody

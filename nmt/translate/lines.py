@@ -125,7 +125,7 @@ class LineProgress:
     def say_remembered(self) -> None:
         """Say how many translations are those of a memory."""
         if self._remembered:
-            self.say(f"note: {self._remembered:,} translations come from memory=, as they stand there.")
+            self.say(f"note: translations from memory=, as they stand there: {self._remembered:,}.")
 
     def watch(self, lines: int, batches: int) -> Watch:
         """A watch that shows the progress of the next `lines`, which have about `batches` searches."""

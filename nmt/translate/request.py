@@ -18,8 +18,8 @@ from nmt.system.files import STANDARD
 from nmt.text.tokenizer import Vocabulary
 from nmt.translate.partial import Resume
 from nmt.translation.glossary import Glossary, Keep
-from nmt.translation.memory import TranslationMemory, open_memory
 from nmt.translation.term_files import open_glossary
+from nmt.translation.translation_memory import TranslationMemory, open_memory
 from nmt.translation.types import PictureFormat, View
 
 #: The endings of documents, which the extra `documents` reads.
@@ -111,7 +111,7 @@ class Translating:
 
     @functools.cached_property
     def pairs(self) -> TranslationMemory | None:
-        """The pairs that answer lines (UserError as `nmt.translation.memory.open_memory`)."""
+        """The pairs that answer lines (UserError as `nmt.translation.translation_memory.open_memory`)."""
         return open_memory(self.memory, self.translator.runs[0].languages)
 
     @property

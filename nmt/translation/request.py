@@ -9,7 +9,7 @@ from nmt.text.canonical import shows_nothing
 from nmt.text.spans import Span
 from nmt.translation.contexts import Tokens
 from nmt.translation.glossary import Glossary
-from nmt.translation.memory import TranslationMemory
+from nmt.translation.translation_memory import TranslationMemory
 
 
 class Request(NamedTuple):

@@ -11,7 +11,7 @@ from nmt.documents import corrections
 from nmt.documents.corrections import keep_correction
 from nmt.system.errors import UserError
 from nmt.system.locks import locked
-from nmt.translation.memory import open_memory
+from nmt.translation.translation_memory import open_memory
 from tests.documents.test_markup_documents import TMX
 
 CODES = ("de", "en")
@@ -20,7 +20,7 @@ CODES = ("de", "en")
 def pairs(path: Path) -> list[list[str]]:
     """The pairs of a memory, by lxml."""
     units = lxml.etree.parse(path).getroot().iter("tu")
-    return [["".join(each.itertext()).strip() for each in unit.iter("seg")] for unit in units]
+    return [[str(each.text) for each in unit.iter("seg")] for unit in units]
 
 
 def test_a_correction_is_kept_once_and_answers(tmp_path: Path) -> None:
@@ -74,10 +74,12 @@ def test_nothing_is_lost_when_many_keep_at_once(tmp_path: Path) -> None:
     path = tmp_path / "corrections.tmx"
     workers = [threading.Thread(target=_keep, args=(path, f"thread {number}")) for number in range(3)]
     spawned = multiprocessing.get_context("spawn").Process(target=_keep, args=(path, "process"))
-    for worker in (spawned, *workers):
+    spawned.start()
+    for worker in workers:
         worker.start()
-    for worker in (spawned, *workers):
+    for worker in workers:
         worker.join(300)
+    spawned.join(300)
     assert spawned.exitcode == 0
     names = [*(f"thread {number}" for number in range(3)), "process"]
     assert sorted(pairs(path)) == sorted([f"{name} {number}", "x"] for name in names for number in range(5))

@@ -12,8 +12,8 @@ from nmt.inspection.doubt import (
     LEAST,
     OF_ATTENTION,
     OF_PIECES,
+    DoubtEvidence,
     DoubtModel,
-    WordEvidence,
     evidence,
     features,
     fit,
@@ -124,7 +124,7 @@ def edits(ours: list[str], theirs: list[str]) -> int:
 def constant(odds: float, **weights: float) -> DoubtModel:
     """A model with these weights, whose other weights are 0."""
     values = {name: (0.0, 1.0, weights.get(name, 0.0)) for name in OF_PIECES + OF_ATTENTION}
-    return DoubtModel(values, odds, 1, WordEvidence(0, 0.0, None, ()))
+    return DoubtModel(values, odds, 1, DoubtEvidence(0, 0.0, None, ()))
 
 
 @given(st.text(st.characters(codec="utf-8"), max_size=30), st.text(st.characters(codec="utf-8"), max_size=30))
@@ -192,9 +192,9 @@ def test_too_few_wrong_words_fit_nothing() -> None:
 def test_auc_and_calibration_by_hand() -> None:
     """The right words 0.9 and 0.3 beat the wrong 0.3 and 0.1 in 3 pairs of 4, and 0.3 against 0.3 is half a pair."""
     found = evidence(np.array([0.9, 0.3, 0.3, 0.1]), np.array([True, True, False, False]))
-    assert found == WordEvidence(4, 0.5, 0.875, [(1, 0.1, 0.0), (2, 0.3, 0.5), (1, 0.9, 1.0)])
+    assert found == DoubtEvidence(4, 0.5, 0.875, [(1, 0.1, 0.0), (2, 0.3, 0.5), (1, 0.9, 1.0)])
     assert evidence(np.array([0.9]), np.array([True])).auc is None
-    assert evidence(np.zeros(0), np.zeros(0, dtype=np.bool_)) == WordEvidence(0, 0.0, None, [])
+    assert evidence(np.zeros(0), np.zeros(0, dtype=np.bool_)) == DoubtEvidence(0, 0.0, None, [])
 
 
 @pytest.mark.parametrize(

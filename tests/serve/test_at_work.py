@@ -1,5 +1,6 @@
 """What a translator needs beside translations: terms, a memory, corrections that are kept, and files."""
 
+import importlib.util
 import io
 import json
 import re
@@ -13,7 +14,6 @@ from urllib.parse import urlsplit
 import pytest
 from starlette.testclient import TestClient
 
-from nmt.serve import memories
 from nmt.serve.translated_files import PATIENCE, WAITING, WaitingFiles
 from tests.serve.conftest import pool_of, post, served_by
 from tests.serve.test_clients import multipart
@@ -152,7 +152,7 @@ def test_files_that_are_refused(server: TestClient) -> None:
 
 
 def test_a_server_without_the_extra_says_so(server: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memories.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     for problem in (
         send(server, "a.srt", SRT.encode(), 501),
         post(server, "/v1/corrections", 501, source="eins", target="one"),

@@ -232,7 +232,7 @@ def test_a_memory_answers_exact_matches_and_every_format_marks_them(trained: Pat
     memory = f"memory={here / 'memory.tsv'}"
     capfd.readouterr()
     assert translate(trained, sentences, here, memory) == ["one & seven", "", "red <b>", plain[3]]
-    assert "2 translations come from memory=" in capfd.readouterr().err
+    assert "from memory=, as they stand there: 2." in capfd.readouterr().err
     rows = [row.split("\t") for row in translate(trained, sentences, here, memory, "format=tsv")]
     assert [row[-1] for row in rows] == ["yes", "no", "yes", "no"]
     assert rows[0][4] != ""

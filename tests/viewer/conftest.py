@@ -102,6 +102,8 @@ def begin(run: Path | str, folder: Path, *words: str) -> "tuple[subprocess.Popen
     program = start("serve", f"run={run}", "port=0", "device=cpu", "threads=1", *words, cwd=folder)
     assert program.stderr is not None
     line = program.stderr.readline().decode()
+    if "missing. It is read" in line:  # the memory, before the first correction
+        line = program.stderr.readline().decode()
     assert " at http://127.0.0.1:" in line, line + program.stderr.read().decode()
     return program, line.rpartition(" at ")[2].strip()
 

@@ -2,7 +2,7 @@
 
 import importlib.util
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from nmt.serve.problems import ProblemError, of_user
 from nmt.serve.schemas import CorrectionBody, MemoryBody
 from nmt.system.errors import UserError, install_command
 from nmt.system.terminal import print_message
-from nmt.translation.memory import Remembered, TranslationMemory, can_compare, open_memory
+from nmt.translation.translation_memory import Remembered, TranslationMemory, can_compare, open_memory
 
 if TYPE_CHECKING:
     from nmt.serve.pool import ModelPool
@@ -114,7 +114,7 @@ def add_memories(app: FastAPI, pool: "ModelPool", corrections: bool = True) -> N
 
 def offers(corrections: bool) -> Mapping[str, Any]:
     """What the page can do beside translating."""
-    files = ()
+    files: Sequence[str] = ()
     if keeps_documents():
         from nmt.documents.formats import ENDINGS
 
