@@ -167,8 +167,8 @@ def _write_folds(
     splits = {folder / split.name: (split.source, split.target) for split in others}
     for number in range(numbers["folds"]):
         for name, rows in (("own", fold_of == number), ("train", fold_of != number)):
-            sides = ([side[row] for row in np.flatnonzero(rows)] for side in (text.source, text.target))
-            splits[folder / f"fold-{number + 1}" / name] = (*sides,)
+            part = text.take(name, np.flatnonzero(rows).tolist())
+            splits[folder / f"fold-{number + 1}" / name] = (part.source, part.target)
     for path, sides in splits.items():
         path.parent.mkdir(exist_ok=True)
         for language, lines in zip(languages, sides, strict=True):
