@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from nmt.alignment.tag_projection import LinkedText
 from nmt.build.approximations import for_text
+from nmt.build.open import open_linker
 from nmt.build.paths import check_paths, is_replaceable
 from nmt.build.torchrun import shared
 from nmt.data.document_lines import Follower
@@ -19,7 +20,7 @@ from nmt.system.terminal import print_message
 from nmt.translate.lines import LineProgress
 from nmt.translate.request import Translating
 from nmt.translation.glossary import Glossary
-from nmt.translation.heads import AUTO, choose_head, names_all
+from nmt.translation.heads import AUTO, names_all
 from nmt.translation.request import Request
 from nmt.translation.translator import Translator
 
@@ -87,7 +88,8 @@ def _linked(
     texts: Sequence[str],
 ) -> Iterator[LinkedText]:
     """The translation of each sentence with its links, in order, with the sentences before it as context."""
-    head, _ = choose_head(translator.heads, AUTO if names_all(request.head) else request.head)
+    head = AUTO if names_all(request.head) else request.head
+    linker = open_linker(request.translator.runs[0], translator, head, request.shift)
     follower = Follower(translator.context_sentences, request.documents)
     for first in range(0, len(texts), _CHUNK):
         chunk = texts[first : first + _CHUNK]
@@ -100,5 +102,5 @@ def _linked(
         for number, ranked in enumerate(translator.translate_chunk(requests, watch=watch, report=progress.say)):
             for note in ranked[0].notes:
                 progress.say(f"warning: sentence {first + number + 1} {note}")
-            yield LinkedText.of(ranked[0], head, request.shift).stripped()
+            yield LinkedText.of(ranked[0], linker).stripped()
         progress.add(len(chunk))
