@@ -9,8 +9,9 @@ from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from nmt.alignment.linker import Linker
 from nmt.alignment.tagged_lines import plain_text, translate_tagged
-from nmt.build.open import TranslatorRequest
+from nmt.build.open import TranslatorRequest, open_linker
 from nmt.build.requests import read
 from nmt.build.word_doubts import need_doubts
 from nmt.config.composition import compose
@@ -66,7 +67,8 @@ def load(run: str | Path | Sequence[str | Path], *settings: str) -> "RunTranslat
     request = read(TranslatorRequest, config, overrides)
     translator = request.open()
     doubts = need_doubts(request.runs[0]) if request.doubts else None
-    return RunTranslator(translator, translator.heads.default, request.runs[0].languages, doubts)
+    linker = open_linker(request.runs[0], translator) if translator.attends else None
+    return RunTranslator(translator, translator.heads.default, request.runs[0].languages, doubts, linker)
 
 
 class RunTranslator:
@@ -82,12 +84,14 @@ class RunTranslator:
         head: str = AUTO,
         languages: tuple[str, str] = UNNAMED,
         doubts: "DoubtModel | None" = None,
+        linker: Linker | None = None,
     ) -> None:
         """`head` is that of the word links in documents, `languages` are codes of source and target.
 
-        `doubts` is the model of the doubts of all translations but those with tags.
+        `doubts` is the model of the doubts of all translations but those with tags, whose words `linker` links.
         """
         self._translator, self._head, self._languages, self._doubts = translator, head, languages, doubts
+        self._linker = linker or Linker(head)
 
     def translate(
         self,
@@ -188,7 +192,7 @@ class RunTranslator:
             for each in zip(lines, beginnings or repeat(""), seen or repeat(()), strict=False)
         ]
         translate = self._translator.translate_chunk
-        nbest_lists = translate(requests) if tags == "none" else translate_tagged(requests, translate, self._head)
+        nbest_lists = translate(requests) if tags == "none" else translate_tagged(requests, translate, self._linker)
         if self._doubts is not None and tags == "none":
             nbest_lists = self._doubts.add(self._translator, nbest_lists)
         for line, ranked in enumerate(nbest_lists, 1):

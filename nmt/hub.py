@@ -55,7 +55,7 @@ class HubTranslator(RunTranslator, ModelHubMixin, library_name="nmt", pipeline_t
             UserError: see `nmt.load`.
         """
         opened = load(run, *settings)
-        super().__init__(opened._translator, opened._head, doubts=opened._doubts)
+        super().__init__(opened._translator, opened._head, doubts=opened._doubts, linker=opened._linker)
         self._run = Run(Path(run))
 
     @classmethod

@@ -13,13 +13,12 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from nmt.alignment.baselines import diagonal
+from nmt.alignment.linker import Linker
 from nmt.alignment.units import unit_spans
-from nmt.alignment.word_weights import Head, links
 from nmt.links import Link
 from nmt.text.scripts import unspaced
 from nmt.text.spans import Span
 from nmt.text.tags import Segment, Tag, nested
-from nmt.translation.heads import AUTO
 from nmt.translation.types import Translation
 
 
@@ -41,13 +40,13 @@ class LinkedText(NamedTuple):
     sentences: Sequence[tuple[Span, Span]]
 
     @classmethod
-    def of(cls, translation: Translation, head: Head = AUTO, shift: int = 0) -> "LinkedText":
-        """A translation with the links of a head; without attention, words are linked in their order."""
+    def of(cls, translation: Translation, linker: Linker) -> "LinkedText":
+        """A translation with its links; without attention, words are linked in their order."""
         words = (
             unit_spans(translation.source, translation.source_spans),
             unit_spans(translation.text, translation.spans),
         )
-        word_links = None if translation.weights is None else links(translation, head, shift)
+        word_links = None if translation.weights is None else linker.links(translation)
         return cls.of_words(translation.source, translation.text, *words, word_links)
 
     @classmethod

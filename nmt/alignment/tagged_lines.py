@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Sequence
 
+from nmt.alignment.linker import Linker
 from nmt.alignment.tag_projection import LinkedText, project
-from nmt.alignment.word_weights import Head
 from nmt.system.errors import UserError
 from nmt.text.html_text import escape, read_html
 from nmt.text.tags import Segment
-from nmt.translation.heads import AUTO
 from nmt.translation.nbest import join
 from nmt.translation.request import Request
 from nmt.translation.translator import empty
@@ -22,15 +21,13 @@ def plain_text(line: str) -> str:
     return line if _is_plain(parts) else " ".join(part.text.strip() for part in parts if isinstance(part, Segment))
 
 
-def translate_tagged(
-    requests: Sequence[Request], translate: Translate, head: Head = AUTO, shift: int = 0
-) -> list[list[Translation]]:
+def translate_tagged(requests: Sequence[Request], translate: Translate, linker: Linker) -> list[list[Translation]]:
     """The best translation of each line, alone in a list. Its `tagged` is the line with its text translated.
 
     Args:
         requests: of lines with HTML tags. Texts between block tags are translated one by one.
         translate: returns the n-best lists of requests without tags.
-        head, shift: of the links; see `nmt.alignment.word_weights`.
+        linker: of the words.
 
     Raises:
         UserError: a character reference is too long.
@@ -50,7 +47,7 @@ def translate_tagged(
         for part in parts:
             if isinstance(part, Segment):
                 best.append(next(ranked)[:1])
-                written += _rendered(part, best[-1][0], _is_plain(parts), head, shift)
+                written += _rendered(part, best[-1][0], _is_plain(parts), linker)
             else:
                 written += part
         plain = plain_text(request.text)
@@ -75,9 +72,9 @@ def _is_plain(parts: Sequence[str | Segment]) -> bool:
     return len(parts) == 1 and isinstance(parts[0], Segment) and not parts[0].tags
 
 
-def _rendered(segment: Segment, translation: Translation, is_plain: bool, head: Head, shift: int) -> str:
+def _rendered(segment: Segment, translation: Translation, is_plain: bool, linker: Linker) -> str:
     """A segment in HTML, with the white space at its ends unless it is all of a line."""
-    linked = LinkedText.of(translation, head, shift)
+    linked = LinkedText.of(translation, linker)
     text = segment.text
     if not is_plain:
         ends = text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import torch
 
+from nmt.build.head_choice import LINKED, choose_for_tags
 from nmt.build.open import OpenRun, TranslatorRequest, open_model, open_run, open_shortlist
 from nmt.build.parts import build_search
 from nmt.build.word_doubts import fit_doubts
@@ -78,6 +79,7 @@ def measured(
     translations = [nbest[0] for nbest in exact.translate(requests)]
     references = in_case_of(exact.tokenizer.target, references[:SENTENCES])
     doubts = fit_doubts(run, exact, translations, references)
+    choose_for_tags(run, exact, sources[:LINKED], references[:LINKED])
     large = exact.tokenizer.target.size >= PIECES
     candidates = approximations(run, compute, SHORTLISTS if large else ())
     if not candidates or exact.search.draws:

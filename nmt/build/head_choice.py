@@ -8,13 +8,17 @@ from nmt.alignment.error_rate import against_gold
 from nmt.alignment.splitters import WordSplitters
 from nmt.alignment.word_weights import SHIFTS
 from nmt.build.aligner import Aligner, Evidence, SentencePairs
-from nmt.build.open import OpenRun, own_data, own_split
+from nmt.build.open import OpenRun, open_linker, open_run, own_data, own_split
 from nmt.data.dataset import DataSource, Split
 from nmt.drawing.layout import plain_table
 from nmt.links import GoldLinks, Link, parse_file
+from nmt.runs.run import Run
 from nmt.system.errors import UserError
 from nmt.system.terminal import print_message
 from nmt.translation.heads import AUTO, MEAN, choose_head
+from nmt.translation.translator import Translator
+
+LINKED = 200  # pairs of the validation set for the links of tags
 
 
 class Choice(NamedTuple):
@@ -53,6 +57,21 @@ def choose(aligner: Aligner, shift: str, pairs: SentencePairs | None, threshold:
     best = min((kind for kind in candidates if kind.head == head), key=lambda kind: rates[kind])  # if equal, shift 0
     print_message(_report(aligner, len(pairs.source), rates, best))
     return Choice(best, "validation" if shift == AUTO else "set")
+
+
+def choose_for_tags(run: Run, translator: Translator, sources: Sequence[str], references: Sequence[str]) -> None:
+    """Note in run.json the head and the shift of the best weights whose links agree best with the run's lexicon.
+
+    Guided alignment has chosen a head. A run of one head without a lexicon has no choice.
+    """
+    opened = open_run(run.folder)
+    linker = open_linker(opened, translator)
+    if not translator.attends or linker.lexicon is None or opened.trained_head(translator.heads.names):
+        return
+    heads = translator.heads
+    names = [heads.default, *(name for name in heads.selections if name != heads.default)]
+    best = linker.chosen(translator.force(sources, references), names)
+    run.note(tags={"step": run.best_step(), "head": str(best.head), "shift": best.shift})
 
 
 def _default(aligner: Aligner, shifts: Sequence[int], heads: Sequence[str]) -> Choice:

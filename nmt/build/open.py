@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from omegaconf import DictConfig
 
+from nmt.alignment.linker import Linker
 from nmt.build.parts import build_model, build_search, build_source
 from nmt.build.paths import pipes_of
 from nmt.build.requests import SearchRequest
@@ -29,7 +30,7 @@ from nmt.system.limits import NotNegative, Positive, Weight, written_as
 from nmt.system.terminal import print_message
 from nmt.text.lexicon import load_lexicon
 from nmt.text.tokenizer import Tokenizer, load_tokenizer
-from nmt.translation.heads import Heads
+from nmt.translation.heads import AUTO, Heads, choose_head
 from nmt.translation.shortlist import Shortlist
 from nmt.translation.translator import LENGTH_RATIO, Translator
 
@@ -112,6 +113,23 @@ def open_shortlist(run: Run, count: int, tokenizer: Tokenizer) -> Shortlist | No
     sizes = tokenizer.source.size, tokenizer.target.size
     lexicon = load_lexicon(run.lexicon, *sizes, tokenizer.fingerprint)
     return Shortlist(lexicon, count, tokenizer.target.size, tokenizer.joint)
+
+
+def open_linker(run: OpenRun, translator: Translator, head: str = AUTO, shift: int = 0) -> Linker:
+    """Links for the tags of a run's translations, by its lexicon and by a head and a shift of its attention.
+
+    By default, by the head and the shift that were chosen when training ended (UserError if the lexicon is damaged).
+    """
+    tokenizer = translator.tokenizer
+    chosen = run.facts.get("tags", {})
+    automatic = head == AUTO and shift == 0 and len(translator.models) == 1
+    if automatic and chosen and chosen["step"] == run.best_step:  # not trained on since
+        head, shift = str(chosen["head"]), int(chosen["shift"])
+    head, _ = choose_head(translator.heads, head)
+    if not run.files.lexicon.exists():
+        return Linker(head, shift)
+    sizes = tokenizer.source.size, tokenizer.target.size
+    return Linker(head, shift, load_lexicon(run.files.lexicon, *sizes, tokenizer.fingerprint), tokenizer)
 
 
 def open_for_forcing(

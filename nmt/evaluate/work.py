@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any
 
 from nmt.build.aligner import Aligner
-from nmt.build.head_choice import choose, own_validation
+from nmt.build.head_choice import LINKED, choose, choose_for_tags, own_validation
 from nmt.build.heatmaps import linked_head, pictured_head, view_of
 from nmt.build.link_scores import named_languages
 from nmt.build.open import OpenRun, TranslatorRequest, own_data, own_split
@@ -232,6 +232,7 @@ class Scoring:
             if not of_run or request.translator.checkpoint != "best" or run.facts.get("status") == "running":
                 return translations, None, []
             note = fit_doubts(run.files, self.translator, translations[:WINDOW], references[:WINDOW])
+            choose_for_tags(run.files, self.translator, split.source[:LINKED], references[:LINKED])
             return translations, None, [note]
 
         def by_window(doubts: DoubtModel) -> Iterator[Translation]:

@@ -73,6 +73,7 @@ RUN = Fields(
                 **dict.fromkeys(("before", "after"), Fields(further=Fields(further=FIGURE))),
             }
         ),
+        "tags": Fields(required={"step": optional(COUNT), "head": TEXT, "shift": number(0, 1)}),
         "source_lines": Fields(further=AMOUNT),
         "languages": each(TEXT, 2),
         "code": each(TEXT),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from nmt.alignment.tag_projection import LinkedText
 from nmt.build.approximations import for_text
+from nmt.build.open import open_linker
 from nmt.build.paths import check_paths, is_replaceable
 from nmt.build.torchrun import shared
 from nmt.data.document_lines import Follower
@@ -23,7 +24,7 @@ from nmt.translate.output import MARKS, as_line, with_marks
 from nmt.translate.partial import PartialFiles, partial_files
 from nmt.translate.request import Translating
 from nmt.translation.glossary import Glossary, Keep
-from nmt.translation.heads import AUTO, choose_head, names_all
+from nmt.translation.heads import AUTO, names_all
 from nmt.translation.request import Request
 from nmt.translation.term_files import open_glossary
 from nmt.translation.translator import Translator
@@ -123,7 +124,8 @@ class _DocumentWork:
     files: PartialFiles
 
     def __post_init__(self) -> None:
-        self.head, _ = choose_head(self.translator.heads, AUTO if names_all(self.request.head) else self.request.head)
+        head = AUTO if names_all(self.request.head) else self.request.head
+        self.linker = open_linker(self.request.translator.runs[0], self.translator, head, self.request.shift)
         self.doubts = list[Sequence[Any]]()
 
     def translate(self, texts: Sequence[str]) -> Iterator[LinkedText]:
@@ -146,7 +148,7 @@ class _DocumentWork:
                     for note in best.notes:
                         progress.say(f"warning: sentence {number} {note}")
                     progress.count_remembered(best)
-                    linked.append(LinkedText.of(best, self.head, self.request.shift).stripped())
+                    linked.append(LinkedText.of(best, self.linker).stripped())
                     write(as_line([*linked[-1][:5], self._doubt(best)]))
                 self.files.flush()
                 progress.add(len(chunk))

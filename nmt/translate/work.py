@@ -11,6 +11,7 @@ from pathlib import Path
 from nmt.alignment.tagged_lines import plain_text, translate_tagged
 from nmt.build.approximations import for_text
 from nmt.build.heatmaps import pictured_head, view_of
+from nmt.build.open import open_linker
 from nmt.build.paths import check_paths, check_standard_output, writer, writing
 from nmt.build.requests import note_one_document
 from nmt.build.torchrun import shared
@@ -163,6 +164,8 @@ class _Work:
         self.decoder = LineDecoder(request.invalid, self._warn)
         facts = request.translator.runs[0].facts
         self.watch = LineWatch(str(request.input or "standard input"), facts)
+        head = AUTO if names_all(request.head) else request.head
+        self.linker = open_linker(request.translator.runs[0], translator, head, request.shift)
         self._stack = stack
 
     def do(self, writers: Sequence[Write]) -> None:
@@ -205,10 +208,7 @@ class _Work:
                 self.translator.translate_chunk, first_line=first, watch=watch, report=self._warn
             )
             if self.request.tags == "html":
-                head, _ = choose_head(
-                    self.translator.heads, AUTO if names_all(self.request.head) else self.request.head
-                )
-                ranked = translate_tagged(requests, translate, head, self.request.shift)
+                ranked = translate_tagged(requests, translate, self.linker)
             else:
                 ranked = translate(requests)
             if self.request.doubts is not None:

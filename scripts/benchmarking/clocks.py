@@ -28,7 +28,7 @@ class Feed(TokenBatches):
         super().__init__(pairs, tokens_per_batch=tokens, sentences_per_batch=sentences, seed=seed)
         self._exchange, self._gpu = exchange, place.device.startswith("cuda")
         self._left, self._began = 0, 0.0
-        self._batches: list[Batch] = []
+        self._fed: list[Batch] = []
         self.updates = 0
 
     def epoch(self, epoch: int, start: int = 0, stride: int = 1) -> Iterator[Batch]:
@@ -42,34 +42,34 @@ class Feed(TokenBatches):
                 return
             self._left -= 1
             self.updates += 1
-            self._batches.append(batch)
+            self._fed.append(batch)
             yield batch
 
     def _next_order(self) -> None:
         order = self._exchange(self._measured())
         if order is None:
             raise Enough
-        self._left, self._batches = int(order["updates"]), []
+        self._left, self._fed = int(order["updates"]), []
         if self._gpu:
             torch.cuda.synchronize()
             torch.cuda.reset_peak_memory_stats()
         self._began = time.perf_counter()
 
     def _measured(self) -> Json:
-        if self._gpu and self._batches:
+        if self._gpu and self._fed:
             torch.cuda.synchronize()
         seconds = time.perf_counter() - self._began
         lengths = [
             pair
-            for batch in self._batches
+            for batch in self._fed
             for pair in zip(batch.source_lengths.tolist(), batch.target_mask.sum(1).tolist(), strict=True)
         ]
-        places = [sum(batch.source.numel() for batch in self._batches), sum(b.target_in.numel() for b in self._batches)]
+        places = [sum(batch.source.numel() for batch in self._fed), sum(b.target_in.numel() for b in self._fed)]
         tokens = [sum(pair[side] for pair in lengths) for side in (0, 1)]
         return {
             "seconds": seconds,
             "updates": self.updates,
-            "batches": len(self._batches),
+            "batches": len(self._fed),
             "sentences": len(lengths),
             "tokens": tokens[1],
             "lengths": lengths,

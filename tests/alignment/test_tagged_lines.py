@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from nmt.alignment.linker import Linker
 from nmt.alignment.tagged_lines import plain_text, translate_tagged
 from nmt.system.errors import UserError
 from nmt.text.spans import Span
@@ -39,7 +40,7 @@ def translated(lines: Sequence[str], attends: bool = True) -> list[Translation]:
         asked.extend(request.text for request in requests)
         return [[turned(request, attends), empty("")] for request in requests]
 
-    results = translate_tagged([Request(line) for line in lines], translate)
+    results = translate_tagged([Request(line) for line in lines], translate, Linker())
     assert not any("<b>" in text for text in asked)
     assert all(len(ranked) == 1 for ranked in results)
     return [ranked[0] for ranked in results]

@@ -10,7 +10,8 @@ import pytest
 
 import nmt
 from nmt.build.approximations import measured
-from nmt.build.open import open_run
+from nmt.build.head_choice import choose_for_tags
+from nmt.build.open import open_linker, open_run
 from nmt.build.word_doubts import open_doubts
 from nmt.inspection import doubt as inspection
 from nmt.inspection.doubt import OF_ATTENTION, OF_PIECES
@@ -180,3 +181,21 @@ def test_a_changed_file_is_noticed_by_its_checksum(doubting: Path, here: Path, c
     assert f"{path} is damaged: its checksum is not the one that it was written with" in message
     assert call("check", f"run={doubting}") == 1
     assert "is not whole: doubt.json" in capfd.readouterr().out
+
+
+def test_tags_use_the_head_and_the_shift_that_were_chosen_when_training_ended(trained: Path, here: Path) -> None:
+    run = copied(trained, here)
+    choose_for_tags(Run(run), nmt.load(run, "device=cpu")._translator, *map(list, zip(*ROWS, strict=True)))
+    opened = open_run(run)
+    assert opened.facts["tags"]["step"] == opened.best_step
+    translator = nmt.load(run, "device=cpu")
+    assert translator._linker[:2] == (opened.facts["tags"]["head"], opened.facts["tags"]["shift"])
+    assert translator._linker.lexicon is not None
+    Run(run).note(tags={**opened.facts["tags"], "shift": 1})
+    assert nmt.load(run, "device=cpu")._linker.shift == 1
+    assert open_linker(open_run(run), translator._translator, "mean").shift == 0, "head= is set"
+    Run(run).note(tags={**opened.facts["tags"], "step": 1_000_000, "shift": 1})
+    assert nmt.load(run, "device=cpu")._linker.shift == 0, "it was trained on since"
+    Run(run).note(tags={**opened.facts["tags"], "head": "7"})
+    with pytest.raises(UserError, match="head=7 does not exist"):
+        nmt.load(run, "device=cpu")
