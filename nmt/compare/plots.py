@@ -63,7 +63,7 @@ def scores(comparison: Comparison, split: OnSplit) -> Figure:
     return picture
 
 
-class Row(NamedTuple):
+class ForestRow(NamedTuple):
     """A row of a forest plot: its group, its label, and the test."""
 
     group: str
@@ -71,9 +71,9 @@ class Row(NamedTuple):
     test: OneSetting
 
 
-def forest(rows: Sequence[Row], title: str, score: str, most: float = math.inf) -> Figure:
+def forest(rows: Sequence[ForestRow], title: str, score: str, most: float = math.inf) -> Figure:
     """Differences with their intervals, group by group; an arrow stands for a difference beyond `most`."""
-    entries: list[str | Row] = []
+    entries: list[str | ForestRow] = []
     for group in dict.fromkeys(row.group for row in rows):
         entries += [group, *(row for row in rows if row.group == group)]
     picture = figure(9.4, 1.0 + 0.235 * len(entries))

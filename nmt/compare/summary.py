@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from nmt.compare import plots
-from nmt.compare.plots import Row
+from nmt.compare.plots import ForestRow
 from nmt.compare.variants import Comparison
 from nmt.compare.verdict import baseline_label, count_of, judgement, p_text, verdict
 from nmt.drawing.style import png
@@ -15,7 +15,7 @@ from nmt.viewer.blocks import Block, Heading, Lines, Picture, Table
 MAPS = 3  # attentions side by side
 
 
-def differences(rows: Sequence[Row]) -> Table:
+def differences(rows: Sequence[ForestRow]) -> Table:
     """Every difference with its interval and its test."""
     header = ["variant", "group", "value", "low", "high", "p, Holm", "min. detectable", "verdict"]
     body = []
@@ -34,7 +34,7 @@ def summary(comparison: Comparison, *, speeds: bool = True) -> list[Block]:
     score, where = TITLES[joint.judge], ", ".join(joint.splits)
     blocks: list[Block] = [Lines(verdict(comparison), lead=True)]
     rows = [
-        Row(f"less {baseline}", labels[test.second], test)
+        ForestRow(f"less {baseline}", labels[test.second], test)
         for test in sorted(joint.tests, key=lambda test: -test.difference)
     ]
     if rows:

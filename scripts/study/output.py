@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nmt.compare.plots import Row, forest, learning_curves, side_by_side
+from nmt.compare.plots import ForestRow, forest, learning_curves, side_by_side
 from nmt.compare.significance import bleu_of
 from nmt.compare.summary import differences
 from nmt.compare.verdict import judgement, p_text
@@ -43,7 +43,7 @@ class Study:
         self.rows, self.costs, self._maps = rows, costs, maps
         self.tests = {study: Tests(rows[study]) for study in STUDIES}
         self.lines = [
-            Row(group, pair.label, test)
+            ForestRow(group, pair.label, test)
             for group, pairs in GROUPS.items()
             for pair, test in zip(pairs, of_group(self.tests, pairs), strict=True)
         ]
