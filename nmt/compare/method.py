@@ -5,7 +5,7 @@ from nmt.compare.significance import Contrast
 from nmt.compare.systems import SYSTEM
 from nmt.compare.variants import Comparison, OnSplit
 from nmt.compare.verdict import baseline_label, count_of, judgement, p_text
-from nmt.evaluation.metrics import TITLES
+from nmt.evaluation.metrics import TITLES, title_of
 from nmt.viewer.blocks import Block, Heading, Lines, Table
 
 
@@ -54,19 +54,19 @@ def method(comparison: Comparison) -> list[Block]:
                 f"{comparison.trials:,} trials, each of which swaps the two variants' translations of a sentence, of "
                 f"all seeds at once, with probability one half. 'p, seeds' takes these sentences as given: Student's t "
                 f"over the runs.",
-                "BLEU and chrF are tested in the same way, and TER is not tested. The verdict is that of BLEU, or of "
-                "chrF where most references have fewer than four tokens, which BLEU cannot judge. Each metric on each "
-                "split is a separate family, and so are the tests on all test sets together. Differences from the "
-                "highest score are corrected by Bonferroni for all pairs of variants, because the scores themselves "
-                "selected it.",
+                "BLEU, chrF and further metrics are tested in the same way, and TER is not tested. The verdict is that "
+                "of BLEU, or of chrF where most references have fewer than four tokens, which BLEU cannot judge. Each "
+                "metric on each split is a separate family, and so are the tests on all test sets together. "
+                "Differences from the highest score are corrected by Bonferroni for all pairs of variants, because the scores "
+                "themselves selected it.",
             ]
         ),
     ]
     for split in comparison.splits:
         rows = [
-            [variant.label, title, *_figures(contrast)]
-            for metric, title in TITLES.items()
-            for variant, contrast in zip(comparison.variants, split.contrasts[metric], strict=True)
+            [variant.label, title_of(metric), *_figures(contrast)]
+            for metric, contrasts in split.contrasts.items()
+            for variant, contrast in zip(comparison.variants, contrasts, strict=True)
             if contrast is not None
         ]
         if rows:

@@ -87,6 +87,14 @@ def scores_table(comparison: Comparison, split: OnSplit) -> Table:
     def figure(name: str) -> Callable[[int], str]:
         return lambda at: _mean(split.figures[at].get(name))
 
+    def further_columns(metric: str) -> list[tuple[str, Callable[[int], str]]]:
+        tests = split.contrasts[metric]
+        return [
+            (metric, figure(metric)),
+            (f"p of {metric}", lambda at: "" if (contrast := tests[at]) is None else p_text(contrast.p)),
+        ]
+
+    further = [metric for metric in split.contrasts if metric not in TESTED]
     columns: dict[str, Callable[[int], str]] = {
         "seeds": lambda at: str(len(comparison.variants[at].runs)),
         TITLES[split.judge]: figure(split.judge),
@@ -95,6 +103,7 @@ def scores_table(comparison: Comparison, split: OnSplit) -> Table:
         "verdict": lambda at: judgement(contrasts[at]),
         TITLES[other]: figure(other),
         "TER": figure("ter"),
+        **{column: show for metric in further for column, show in further_columns(metric)},
         "perplexity": figure("perplexity"),
         "entropy": figure("attention_entropy"),
     }

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from nmt.build.paths import check_paths, is_writable, unprotect
 from nmt.build.requests import GivenText, read
 from nmt.compare import report, summary, table_files, variants, verdict
+from nmt.compare.metric_commands import with_metrics
 from nmt.compare.reader import COUNTS, outline, read_result, wanted_splits, write_counts
 from nmt.compare.results import Result
 from nmt.compare.slices import Slicing
@@ -40,7 +41,8 @@ class Comparing:
     """The settings of `nmt.compare`, which `configs/compare.yaml` explains."""
 
     runs: str | Sequence[str] | None
-    systems: Mapping[str, Any] | None
+    systems: Any
+    metrics: Any
     baseline: str | None
     labels: Literal["settings", "names"]
     output: Path | None
@@ -124,6 +126,8 @@ def compare(request: Comparing) -> int:
         print_message(f"left out: {name}: {problem}")
     if request.systems:
         results += read_systems(request.systems, results, given)
+    if request.metrics:
+        results = with_metrics(request.metrics, results)
     if not results:
         raise UserError("No run can be compared. See the reasons above.")
     if request.records is not None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from nmt.compare import significance
-from nmt.compare.variance import Statistics
+from nmt.compare.variance import Scorer, Statistics
 from nmt.evaluation import metrics
 from nmt.evaluation.metrics import Metric
 from nmt.evaluation.references import AttentionMap
@@ -19,6 +19,11 @@ TESTED: tuple[Metric, ...] = ("bleu", "chrf")
 
 
 SCORERS = {"bleu": significance.bleu_of, "chrf": significance.chrf_of}
+
+
+def scorer_of(metric: str) -> Scorer:
+    """The score of summed statistics; of a metric of another program the mean over sentences."""
+    return SCORERS.get(metric, significance.mean_of)
 
 
 class WordFacts(NamedTuple):
@@ -55,7 +60,7 @@ class RunOnSplit(NamedTuple):
         hypotheses: the translation of each.
         lengths: of the source lines.
         unit: of the lengths, "words" or "characters".
-        scores: "bleu", "chrf" and "ter" with their signatures.
+        scores: "bleu", "chrf", "ter" and further metrics with their signatures.
         counts: for each tested metric the sufficient statistics of each sentence, [N, S].
         measured: perplexity, entropy, speed (`scores.json`).
         attention_maps: weights of some references.
@@ -76,7 +81,7 @@ class RunOnSplit(NamedTuple):
     lengths: list[int]
     unit: str
     scores: Mapping[str, metrics.MetricScore]
-    counts: Mapping[Metric, Statistics]
+    counts: Mapping[str, Statistics]
     measured: Mapping[str, Any]
     attention_maps: Sequence[AttentionMap]
     origin: Mapping[str, str] = {}

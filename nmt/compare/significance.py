@@ -50,6 +50,11 @@ def bleu_of(statistics: Statistics) -> npt.NDArray[np.float64]:
         return np.where(possible, 100 * brevity * precision, 0.0)
 
 
+def mean_of(statistics: Statistics) -> npt.NDArray[np.float64]:
+    """The mean [...] of sums [..., 2] of values and of their numbers."""
+    return np.divide(statistics[..., 0], np.maximum(statistics[..., 1], 1))
+
+
 def chrf_of(statistics: Statistics) -> npt.NDArray[np.float64]:
     """chrF2 (Popovic 2015) of summed statistics, over the orders that both texts have.
 

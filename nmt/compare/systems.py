@@ -16,6 +16,12 @@ from nmt.text.scripts import language_by_script, lengths
 SYSTEM = "system"
 
 
+def check_named(setting: str, values: object) -> None:
+    """UserError if the value of a setting is no object of names."""
+    if not isinstance(values, Mapping):
+        raise UserError(f"{setting}={values}: give a name for each, as in {setting}={{NAME: ...}}.")
+
+
 class SystemText(NamedTuple):
     """What all of the programs translated, and its language (a code, or "")."""
 
@@ -34,6 +40,7 @@ def read_systems(systems: Mapping[str, Any], results: Sequence[Result], given: S
     Raises:
         UserError: the text is unknown, or a file cannot be read or has not one line for each sentence.
     """
+    check_named("systems", systems)
     text = _text(results, given)
     for name, paths in systems.items():
         files = [paths] if isinstance(paths, str) else paths

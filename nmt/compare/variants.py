@@ -13,7 +13,7 @@ from nmt.compare.estimates import Bootstrap
 from nmt.compare.families import Family, Joint, families, tests
 from nmt.compare.grid import Grid, grid
 from nmt.compare.labels import labels
-from nmt.compare.results import ATTENTION, OF_HEADS, SCORERS, TESTED, Alignment, Result, RunOnSplit
+from nmt.compare.results import ATTENTION, OF_HEADS, SCORERS, TESTED, Alignment, Result, RunOnSplit, scorer_of
 from nmt.compare.scorers import corpus
 from nmt.compare.significance import Contrast, Noise, Runs, chrf_of, contrast_with, joined
 from nmt.compare.systems import SYSTEM
@@ -72,7 +72,7 @@ class OnSplit(NamedTuple):
     name: str
     figures: list[dict[str, Spread]]
     signatures: dict[str, str]
-    contrasts: dict[Metric, list[Contrast | None]]
+    contrasts: dict[str, list[Contrast | None]]
     best: int
     to_best: list[Contrast | None]
     bins: list[tuple[int, int, int]]
@@ -341,11 +341,12 @@ def _on_split(
     scored = [[run.splits[name] for run in variant.runs] for variant in variants]
     first = scored[0][0]
     figures = [_spreads([_figures(run) for run in of_variant]) for of_variant in scored]
-    runs = {metric: _runs(variants, name, metric) for metric in TESTED}
+    tested = [*TESTED, *(metric for metric in first.counts if metric not in TESTED)]
+    runs = {metric: _runs(variants, name, metric) for metric in tested}
 
-    def contrasts(metric: Metric, against: int, *, picked: bool = False) -> list[Contrast | None]:
+    def contrasts(metric: str, against: int, *, picked: bool = False) -> list[Contrast | None]:
         others = [of_variant for at, of_variant in enumerate(runs[metric]) if at != against]
-        scorer = SCORERS[metric]
+        scorer = scorer_of(metric)
         tests = contrast_with(runs[metric][against], others, scorer, trials=trials, alpha=alpha, picked=picked)
         return [*tests[:against], None, *tests[against:]]
 
@@ -357,7 +358,7 @@ def _on_split(
         name,
         figures,
         {metric: score.signature for metric, score in first.scores.items()},
-        {metric: contrasts(metric, baseline) for metric in TESTED},
+        {metric: contrasts(metric, baseline) for metric in tested},
         best,
         contrasts(judge, best, picked=True),
         bins,
@@ -369,7 +370,7 @@ def _on_split(
     )
 
 
-def _runs(variants: Sequence[Variant], split: str, metric: Metric) -> list[Runs]:
+def _runs(variants: Sequence[Variant], split: str, metric: str) -> list[Runs]:
     return [
         Runs(np.stack([run.splits[split].counts[metric] for run in variant.runs]), [run.seed for run in variant.runs])
         for variant in variants

@@ -31,6 +31,13 @@ _ASIAN = {"Han", "Japanese", "Hangul"}
 _MANY = 500
 Metric = Literal["bleu", "chrf"]
 TITLES: Mapping[Metric, str] = {"bleu": "BLEU", "chrf": "chrF"}
+
+
+def title_of(metric: str) -> str:
+    """How a metric is called; one of another program by its own name."""
+    return dict[str, str](TITLES).get(metric, metric)
+
+
 #: Tokens of BLEU's longest n-gram.
 ORDER = 4
 _TOKENISED = 10  # lines that end in " ." before a text can look tokenised
