@@ -15,7 +15,7 @@ import re
 import sys
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,6 +33,7 @@ from nmt.alignment.word_weights import best_links as best
 from nmt.api import RunTranslator
 from nmt.links import GoldLinks, parse_links
 from nmt.text.tags import Tag
+from nmt.translation.glossary import Keep
 
 
 class Text(NamedTuple):
@@ -77,10 +78,9 @@ def tags(run: str, text: Text) -> None:
     opened = translator._translator
     forced = opened.force(text.source, text.reference)
     units = [
-        tuple(spelled(each, of_pieces, words[row]) for each, of_pieces, words in
-              ((one.source, one.source_spans, text.words[0]), (one.text, one.spans, text.words[1])))
-        for row, one in enumerate(forced)
-    ]  # fmt: skip
+        (spelled(one.source, one.source_spans, ours), spelled(one.text, one.spans, theirs))
+        for one, ours, theirs in zip(forced, *text.words, strict=True)
+    ]
     for head in opened.heads.selections:
         rates = [
             100 * against_gold([best(word_weights(one, head, shift, of)) for one, of in zip(forced, units)],
@@ -112,14 +112,15 @@ def tags(run: str, text: Text) -> None:
     once = sum(each.tagged.count("<b>") == each.tagged.count("</b>") == 1 for each in searched)
     alone = translator.translate([one[slice(*span)] for one, span in zip(text.source, spans)], documents="none")
     expected = []
-    for row, one in enumerate(text.reference):
+    for row, line in enumerate(text.reference):
         right = {other for word, other in text.links[row].sure if word in inside[row]}
-        of = [at for at, word in enumerate(words_at(one, text.words[1][row])) if min(right) <= word <= max(right)]
-        expected.append(one[of[0] : of[-1] + 1])
+        of = [at for at, word in enumerate(words_at(line, text.words[1][row])) if min(right) <= word <= max(right)]
+        expected.append(line[of[0] : of[-1] + 1])
     got_spans = [
         html.unescape(match[1]) if (match := re.search("<b>(.*?)</b>", each.tagged)) else "" for each in searched
     ]
-    chrf = [sacrebleu.corpus_chrf(of, [expected]).score for of in (got_spans, [each.text for each in alone])]
+    sides: list[list[str]] = [got_spans, [str(each.text) for each in alone]]
+    chrf = [sacrebleu.corpus_chrf(side, [expected]).score for side in sides]
     print(f"  search: {once} of {len(searched)} pairs are there once; chrF of their text {chrf[0]:.1f}, "
           f"of the same words translated alone {chrf[1]:.1f}")  # fmt: skip
 
@@ -178,7 +179,8 @@ def speed(run: str, text: Text) -> None:
     translator, asked = nmt.load(run, "threads=1", "device=cpu"), drawn_terms(text, 3)
     seconds: dict[str, list[float]] = {"without": [], "with": []}
     for _ in range(3):
-        for name, of in (("without", [{}] * len(asked)), ("with", asked)):
+        none: list[dict[str, str]] = [{} for _ in asked]
+        for name, of in (("without", none), ("with", asked)):
             begun = time.process_time()
             with_terms(translator, text, of)
             seconds[name].append(time.process_time() - begun)
@@ -198,7 +200,8 @@ def placeholders(run: str, text: Text) -> None:
         asked.append(" ".join(words))
         kept.append(chosen)
     translator = nmt.load(run, "threads=1", "device=cpu")
-    for keep in ([], ["placeholders"]):
+    kinds_kept: list[list[Keep]] = [[], ["placeholders"]]
+    for keep in kinds_kept:
         found = translator.translate(asked, documents="none", keep=keep)
         right = [one.text.count(each) == 1 for one, of in zip(found, kept, strict=True) for each in of]
         print(f"  keep={keep}: {sum(right)} of {len(right)} are there once ({100 * sum(right) / len(right):.2f} %)")
@@ -215,7 +218,13 @@ def doubts(run: str, text: Text) -> None:
           f"right words {table}")  # fmt: skip
 
 
-GATES = {"tags": tags, "terms": terms, "placeholders": placeholders, "doubts": doubts, "speed": speed}
+GATES: dict[str, Callable[[str, Text], object]] = {
+    "tags": tags,
+    "terms": terms,
+    "placeholders": placeholders,
+    "doubts": doubts,
+    "speed": speed,
+}
 
 
 def main() -> None:
@@ -241,7 +250,8 @@ def main() -> None:
     if links:  # sentences without a sure link say nothing
         rows = [row for row, each in enumerate(links) if each.sure]
         text = Text(
-            *([side[row] for row in rows] for side in text[:2]),
+            [text.source[row] for row in rows],
+            [text.reference[row] for row in rows],
             ([words[0][row] for row in rows], [words[1][row] for row in rows]),
             [links[row] for row in rows],
         )
