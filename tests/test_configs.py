@@ -301,7 +301,7 @@ def test_every_verb(verb: str) -> None:
 
 
 def test_comparing_and_sweeping_have_their_settings() -> None:
-    assert OmegaConf.missing_keys(compose("compare", [])) == {"runs"}
+    assert OmegaConf.missing_keys(compose("compare", [])) == set()
     assert OmegaConf.missing_keys(compose("export", [])) == {"run", "output"}
     sweep, train = compose("sweep", []), compose("train", [])
     assert set(sweep) & set(train) == {"choices"}, "a word of the line belongs to one of the two"

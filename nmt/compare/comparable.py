@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from nmt.compare.results import Result
+from nmt.compare.systems import SYSTEM
 
 
 def comparable(results: Sequence[Result], baseline: str | None) -> tuple[list[Result], list[tuple[str, str]]]:
@@ -58,6 +59,21 @@ def common(results: Sequence[Result]) -> tuple[list[str], list[str]]:
         else:
             shared.append(name)
     return shared, notes
+
+
+def machines(results: Sequence[Result], splits: Sequence[str]) -> list[str]:
+    """Notes on speeds that are not of one kind of machine."""
+    results = [result for result in results if SYSTEM not in result.settings]
+    trained = sorted({result.training_machine or "unknown" for result in results})
+    notes = []
+    if len(trained) > 1:
+        notes.append(f"Speeds of training are of different machines or threads: {'; '.join(trained)}.")
+    for split in splits:
+        measured = [result.splits[split].measured for result in results]
+        used = sorted({f"{row.get('device', 'unknown')}, {row.get('threads', 'unknown')} threads" for row in measured})
+        if len(used) > 1:
+            notes.append(f"Speeds of translating {split} are of different machines or threads: {'; '.join(used)}.")
+    return notes
 
 
 def some(names: Sequence[str], most: int = 6) -> str:

@@ -57,8 +57,8 @@ def method(comparison: Comparison) -> list[Block]:
                 "BLEU, chrF and further metrics are tested in the same way, and TER is not tested. The verdict is that "
                 "of BLEU, or of chrF where most references have fewer than four tokens, which BLEU cannot judge. Each "
                 "metric on each split is a separate family, and so are the tests on all test sets together. "
-                "Differences from the highest score are corrected by Bonferroni for all pairs of variants, because the scores "
-                "themselves selected it.",
+                "Differences from the highest score are corrected by Bonferroni for all pairs of variants, because the "
+                "scores themselves selected it.",
             ]
         ),
     ]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nmt.compare.buckets import source_length
-from nmt.compare.comparable import common, comparable, is_named, without_seed
+from nmt.compare.comparable import common, comparable, is_named, machines, without_seed
 from nmt.compare.estimates import Bootstrap
 from nmt.compare.families import Family, Joint, families, tests
 from nmt.compare.grid import Grid, grid
@@ -193,7 +193,7 @@ def compare(
             "The variants have different seeds: means, differences and the test over seeds take all of them, the test "
             "over sentences those that both variants have (where they share none, the first of both)."
         )
-    notes += _machines(every, shared)
+    notes += machines(every, shared)
     splits = [_on_split(name, variants, first, alpha, trials, sentences) for name in shared]
     if not splits:
         raise UserError("No split is scored for all runs. Score each of them: python -m nmt.evaluate run=RUN")
@@ -291,21 +291,6 @@ def _figures(scored: RunOnSplit) -> dict[str, Any]:
         **scored.measured,
         **{name + head: value for values, name in of_heads for head, value in values.items()},
     }
-
-
-def _machines(results: Sequence[Result], splits: Sequence[str]) -> list[str]:
-    """Which speeds are not of one kind of machine."""
-    results = [result for result in results if SYSTEM not in result.settings]
-    trained = sorted({result.training_machine or "unknown" for result in results})
-    notes = []
-    if len(trained) > 1:
-        notes.append(f"Speeds of training are of different machines or threads: {'; '.join(trained)}.")
-    for split in splits:
-        measured = [result.splits[split].measured for result in results]
-        used = sorted({f"{row.get('device', 'unknown')}, {row.get('threads', 'unknown')} threads" for row in measured})
-        if len(used) > 1:
-            notes.append(f"Speeds of translating {split} are of different machines or threads: {'; '.join(used)}.")
-    return notes
 
 
 def _golds(variants: Sequence[Variant]) -> list[OnGold]:

@@ -58,15 +58,12 @@ if TYPE_CHECKING:
 
 
 def train(config: "DictConfig", overrides: Sequence[str]) -> int:
-    """Train a run, or resume one, with all processes of torchrun. Nothing is written before all checks have passed.
-
-    Returns the exit status: 0, or 128 + the signal that interrupted it.
-    """
+    """Train a run, or resume one, with all processes of torchrun; return 0, or 128 + the signal that interrupted it."""
     return trained(config, overrides)[0]
 
 
 def trained(config: "DictConfig", overrides: Sequence[str]) -> tuple[int, Path | None]:
-    """The exit status of `train`, and the leader's run folder; None if there was nothing to do."""
+    """The exit status of `train`, and the run folder if there was something to do. Nothing is written before checks."""
     with joined() as processes:
         if not processes.leads:
             return _follow(processes), None
@@ -76,11 +73,9 @@ def trained(config: "DictConfig", overrides: Sequence[str]) -> tuple[int, Path |
             processes.leading() as followers,
             opened(config, overrides) as recipe,
         ):
-            if recipe is None:
-                return 0, None
-            session = _Session(recipe, lock, processes, followers)
-            status = session.train()
-            return status, None if session.run is None else session.run.folder
+            session = None if recipe is None else _Session(recipe, lock, processes, followers)
+            status = session.train() if session else 0
+            return status, session.run.folder if session and session.run else None
 
 
 def _follow(processes: Processes) -> int:
