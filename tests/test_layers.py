@@ -201,7 +201,7 @@ MOST_LINES = 400
 BUDGETS = {
     "": 980, "align": 398, "alignment": 596, "attention": 1493, "build": 1642, "check": 124, "compare": 4155,
     "config": 1421, "contrast": 192, "data": 4227, "drawing": 847, "evaluate": 535, "evaluation": 1111,
-    "export": 1113, "inspection": 1197, "kernels": 1452, "model": 3158, "runs": 545, "search": 1062, "serve": 2326,
+    "export": 1113, "inspection": 1197, "kernels": 1452, "model": 3162, "runs": 545, "search": 1062, "serve": 2326,
     "system": 1885, "text": 1395, "train": 2319, "training": 2067, "translate": 913, "translation": 1919,
     "viewer": 452,
 }  # fmt: skip
