@@ -7,6 +7,8 @@ peers".
 import torch
 from torch import Tensor
 
+from nmt.kernels import is_fast
+
 BLOCK = 64  # `fast_largest` takes one maximum per block
 
 
@@ -28,8 +30,8 @@ def fast_largest(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
     return largest_values, columns.gather(1, order)
 
 
-def largest(values: Tensor, count: int, fast: bool = True) -> tuple[Tensor, Tensor]:
+def largest(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """The `count` largest of each row [N, V], largest first, and their columns. Ties are broken arbitrarily."""
-    if fast and values.device.type == "cpu" and values.shape[1] // BLOCK > count:
+    if is_fast() and values.device.type == "cpu" and values.shape[1] // BLOCK > count:
         return fast_largest(values, count)
     return plain_largest(values, count)

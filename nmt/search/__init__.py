@@ -2,7 +2,7 @@
 
 from nmt.search.beam import BeamSearch
 from nmt.search.constraints import Constraint, Edges
-from nmt.search.core import Hypothesis, Limits, Penalties, Search, SearchState, Step
+from nmt.search.core import Hypothesis, Limits, Search, SearchState, Step
 from nmt.search.greedy import GreedySearch, SamplingSearch
 from nmt.search.prefixes import Prefix
 
@@ -13,7 +13,6 @@ __all__ = [
     "GreedySearch",
     "Hypothesis",
     "Limits",
-    "Penalties",
     "Prefix",
     "SamplingSearch",
     "Search",

@@ -37,6 +37,21 @@ class _Candidate(NamedTuple):
     part: float = 0.0
 
 
+class Expansion(NamedTuple):
+    """What the hypotheses of a beam are expanded by.
+
+    log_probs [N, V] of possible tokens. weights [N, H, S] of this step. sentences [b] that are searched, K' rows each.
+    position: of the token, from 1. size: of the beam. prefix: what rows must begin with.
+    """
+
+    log_probs: Tensor
+    weights: Tensor | None
+    sentences: Tensor
+    position: int
+    size: int
+    prefix: PrefixStates | None
+
+
 class OneBank:
     """The best candidates for the next token of a beam without constraints, all in one bank.
 
@@ -49,19 +64,10 @@ class OneBank:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
 
-    def candidates(
-        self,
-        log_probs: Tensor,
-        weights: Tensor | None,
-        sentences: Tensor,
-        position: int,
-        size: int,
-        prefix: PrefixStates | None,
-    ) -> tuple[Tensor, Tensor]:
-        """The candidates of each hypothesis: log-probabilities and tokens, [N, k] each; see `Banks.candidates`."""
-        del weights, sentences, position, prefix
+    def candidates(self, step: Expansion) -> tuple[Tensor, Tensor]:
+        """The candidates of each hypothesis: log-probabilities and tokens, [N, k] each."""
         # The best K of a sentence are among the best K of each of its hypotheses.
-        return largest(log_probs, min(size, log_probs.shape[1]), self._limits.fast)
+        return largest(step.log_probs, min(step.size, step.log_probs.shape[1]))
 
     def allocate(self, candidates: Tensor, size: int) -> Tensor:
         """The `size` candidates to keep of [b, K' k]; `cost` is theirs afterwards."""
@@ -115,34 +121,18 @@ class Banks(OneBank):
                 masks[sentence, number, list(constraint.slots)] = True
         return masks.to(self._limits.lengths.device)
 
-    def candidates(
-        self,
-        log_probs: Tensor,
-        weights: Tensor | None,
-        sentences: Tensor,
-        position: int,
-        size: int,
-        prefix: PrefixStates | None,
-    ) -> tuple[Tensor, Tensor]:
-        """The candidates of each hypothesis, [N, k]: its best tokens, and those that meet constraints.
+    def candidates(self, step: Expansion) -> tuple[Tensor, Tensor]:
+        """The best tokens of each hypothesis, and those that meet constraints.
 
-        Args:
-            log_probs: [N, V] of possible tokens.
-            weights: [N, H, S] of this step.
-            sentences: [b] that are searched, K' rows each.
-            position: of the token, from 1.
-            size: of the beam.
-            prefix: what rows must begin with.
-
-        Returns:
-            Log-probabilities and tokens. Impossible candidates have -inf: a hypothesis does not end before it has met
-            all constraints, and they still fit into its length.
+        Impossible candidates have -inf: a hypothesis does not end before it has met all constraints, and they still fit
+        into its length.
         """
+        log_probs, weights, sentences, position, size, prefix = step
         width, eos = log_probs.shape[0] // sentences.shape[0], self._limits.eos
         stands = self._look(weights, sentences, width)
         left = (self._limits.lengths[sentences] - position).repeat_interleave(width)
         # Some of the best tokens may be impossible: the end, and what completes an alternative once more.
-        values, words = largest(log_probs, min(size + 1 + self._most, log_probs.shape[1]), self._limits.fast)
+        values, words = largest(log_probs, min(size + 1 + self._most, log_probs.shape[1]))
         tops = words.tolist()
         self._best = list(zip(tops, (values >= _DISPLACED).sum(1).tolist(), strict=True))
         ordinary: list[tuple[int, int, int]] = []

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from nmt.kernels.sizes import round_up
-from nmt.search.banks import Banks, OneBank
-from nmt.search.core import Forbidding, Hypothesis, Limits, Penalties, Search, SearchState, Step
+from nmt.search.banks import Banks, Expansion, OneBank
+from nmt.search.core import Forbidding, Hypothesis, Limits, Search, SearchState, Step
 from nmt.search.prefixes import PrefixStates
 from nmt.search.texts import Merging
 from nmt.system.errors import SettingError
@@ -110,20 +110,12 @@ class BeamSearch(Search):
     def score_of(self, log_prob: float, length: int) -> float:
         return log_prob / math.pow((5.0 + length) / 6.0, self.length_penalty)
 
-    @staticmethod
-    def _divisor(lengths: Tensor, alpha: Tensor) -> Tensor:
-        return ((5.0 + lengths.double()) / 6.0) ** alpha
-
-    def _penalties(self, limits: Limits) -> Tensor:
-        """alpha and beta of each sentence, [B, 2]."""
-        given = limits.penalties or [Penalties(self.length_penalty, self.coverage_penalty)] * limits.lengths.shape[0]
-        return torch.tensor(given, dtype=torch.float64, device=limits.lengths.device).view(-1, 2)
+    def _divisor(self, lengths: Tensor) -> Tensor:
+        return ((5.0 + lengths.double()) / 6.0) ** self.length_penalty
 
     def __call__(self, step: Step, state: SearchState, limits: Limits) -> list[list[Hypothesis]]:
         size, device, count = self.beam_size, limits.lengths.device, limits.lengths.shape[0]
         sentences = torch.arange(count, device=device)
-        penalties = self._penalties(limits)
-        covers = any(beta for _, beta in limits.penalties) if limits.penalties else self.needs_weights
         tokens = torch.full((count,), limits.bos, dtype=torch.int64, device=device)
         log_probs = torch.zeros(count, 1, dtype=torch.float64, device=device)  # of the open hypotheses, [b, K']
         coverage: Tensor | None = None  # [b, K', S]
@@ -140,7 +132,7 @@ class BeamSearch(Search):
             step_log_probs, weights, state = step(tokens, state)
             position += 1
             allowed = forbid(step_log_probs, lengths.repeat_interleave(width), position, prefix)
-            values, words = beam.candidates(allowed, weights, sentences, position, size, prefix)
+            values, words = beam.candidates(Expansion(allowed, weights, sentences, position, size, prefix))
             values, words = values.view(count_open, width, -1), words.view(count_open, -1)
             if merging is not None:
                 merging.restrict(values, words, log_probs, sentences, size)
@@ -149,14 +141,13 @@ class BeamSearch(Search):
             parents, words = flat // values.shape[2], words.gather(1, flat)
             best = log_probs.gather(1, parents) + values.flatten(1).gather(1, flat).double()
             ends = words == limits.eos
-            if weights is not None and limits.slots is not None and covers:
+            if weights is not None and limits.slots is not None and self.needs_weights:
                 seen = _seen(weights, limits.slots, width)
                 coverage = seen if coverage is None else coverage + seen
-            alpha, beta = penalties[sentences].unbind(1)
-            scores = (best - beam.cost) / self._divisor(torch.full((), position, device=device), alpha.unsqueeze(1))
+            scores = (best - beam.cost) / self._divisor(torch.full((), position, device=device))
             if coverage is not None and limits.slots is not None:
                 covered = _covered(coverage, limits.slots[sentences])
-                scores = scores + beta.unsqueeze(1) * covered.gather(1, parents)
+                scores = scores + self.coverage_penalty * covered.gather(1, parents)
             scores = scores.masked_fill(~ends, float("-inf"))
             finished = self._merge(finished, sentences, scores, best, position, parents)
             # Candidates that did not end stay open, in order; -inf stands for a candidate that ended.
@@ -164,7 +155,7 @@ class BeamSearch(Search):
             parents, words = parents.gather(1, order), words.gather(1, order)
             trace.append(self._trace(sentences, words, parents, weights, count, width))
             # Costs only grow, so that they count for what a hypothesis can still reach, too.
-            open_best = (best - beam.cost).masked_fill(ends, float("-inf")).amax(1) / self._divisor(lengths, alpha)
+            open_best = (best - beam.cost).masked_fill(ends, float("-inf")).amax(1) / self._divisor(lengths)
             best_scores = finished.scores[sentences]
             done = (best_scores[:, wanted - 1] >= open_best) | (lengths <= position) | torch.isinf(open_best)
             open_rows = _rows_to_go_on(done, log_probs, limits.few_sizes)

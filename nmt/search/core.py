@@ -24,21 +24,13 @@ class SearchState(Protocol):
 Step = Callable[[Tensor, SearchState], tuple[Tensor, Tensor | None, SearchState]]
 
 
-class Penalties(NamedTuple):
-    """The length and coverage penalties of one sentence: alpha and beta of `nmt.search.beam.BeamSearch`."""
-
-    length: float
-    coverage: float
-
-
 class Limits(NamedTuple):
     """Limits that come from the vocabulary and from the batch.
 
     bos, eos: token ids. forbidden: ids that are never produced. lengths [B]: maximum number of tokens with the end of
     sentence, which is the only possible token at that length. slots [B, S]: true where the memory has a real slot, for
-    the coverage penalty. fast: whether fast kernels may run. prefixes: how each translation must begin, () for no
-    prefix; `lengths` must leave room for the longest prefix. penalties: of each sentence, in place of those of a beam
-    search; () for none. few_sizes: whether sentences that are finished stay in the batch until it has one of few sizes.
+    the coverage penalty. prefixes: how each translation must begin, () for no prefix; `lengths` must leave room for the
+    longest prefix. few_sizes: whether sentences that are finished stay in the batch until it has one of few sizes.
     sources: the source tokens of each sentence, on which its random draws depend; () for the numbers of the sentences.
     shows: the text of each token, for a beam search that goes on with one hypothesis for each text; () for any.
     constraints: what each translation must say, which beam search obeys; () for none. `lengths` must leave room for
@@ -51,9 +43,7 @@ class Limits(NamedTuple):
     forbidden: Sequence[int]
     lengths: Tensor
     slots: Tensor | None = None
-    fast: bool = True
     prefixes: Sequence[Prefix] = ()
-    penalties: Sequence[Penalties] = ()
     few_sizes: bool = False
     sources: Sequence[Sequence[int]] = ()
     shows: Sequence[bytes] = ()

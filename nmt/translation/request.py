@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from nmt.attention import Pins
-from nmt.search import Constraint, Penalties, Prefix
+from nmt.search import Constraint, Prefix
 from nmt.text.canonical import shows_nothing
 from nmt.text.spans import Span
 from nmt.translation.contexts import Tokens
@@ -21,7 +21,6 @@ class Request(NamedTuple):
         context: the sentences before it in its document, the nearest one last; the models see as many as they can.
         pins: the slots that steps may attend to, in place of the translator's.
         max_length: the most target pieces of the text, or of each part of a long one.
-        penalties: in place of those of a beam search.
         glossary: terms that the translation must use.
         memory: pairs that answer the text if they have it and nothing else is asked for.
     """
@@ -31,7 +30,6 @@ class Request(NamedTuple):
     context: Sequence[str] = ()
     pins: Pins | None = None
     max_length: int | None = None
-    penalties: Penalties | None = None
     glossary: Glossary | None = None
     memory: TranslationMemory | None = None
 
@@ -60,5 +58,4 @@ class SourcePart(NamedTuple):
     context: Tokens
     pins: Pins
     max_length: int | None = None
-    penalties: Penalties | None = None
     constraints: Sequence[Constraint] = ()

@@ -215,7 +215,7 @@ class Translator:
             notes[index].append(note)
             pins = self.pins if request.pins is None else request.pins
             matches = request.glossary.find(request.text) if request.glossary is not None else ()
-            of_search = before[index], pins, request.max_length, request.penalties
+            of_search = before[index], pins, request.max_length
             parts.extend(
                 SourcePart(
                     *(index, tokens[start:end], spans[start:end], () if start else prefix, *of_search),
@@ -303,20 +303,18 @@ class Translator:
     ) -> list[list[Hypothesis]]:
         """The n-best list of each part; with what each token shows, of one hypothesis for each text."""
         sources, prefixes = [part.tokens for part in parts], [part.prefix for part in parts]
-        with torch.inference_mode(), self.compute.autocast():
+        # Plain kernels if one of the models wants them.
+        kernels = min(self.models, key=lambda model: model.fast).kernels()
+        with torch.inference_mode(), self.compute.autocast(), kernels:
             batch = make_batch(sources, None, list(range(len(sources))))
             batch = batch._replace(context=context_tensor([part.context for part in parts])).to(self.compute.device)
             lengths = [
                 len(part.prefix) + self._most_pieces(part) + sum(each.longest for each in part.constraints)
                 for part in parts
             ]
-            fast = all(model.fast for model in self.models)
             most = torch.tensor(lengths, device=self.compute.device)
-            penalties = [part.penalties for part in parts if part.penalties is not None]
             few, forbidden = self.compute.compiles_shapes, self.tokenizer.target.forbidden
-            limits = Limits(
-                BOS, EOS, forbidden, most, batch.source_mask, fast, prefixes, penalties, few, sources, shows
-            )
+            limits = Limits(BOS, EOS, forbidden, most, batch.source_mask, prefixes, few, sources, shows)
             constraints = [part.constraints for part in parts]
             if constrained := any(constraints):
                 edges, heads = Edges(*word_edges(self.tokenizer.target)), self.heads.select(self.heads.default)

@@ -51,8 +51,8 @@ def everything(made: Seq2Seq) -> dict[str, torch.Tensor]:
     loss.total.backward()
     stepper = Stepper([made.eval()])
     source, mask, lengths = sentences([4, 2], 23)
-    limits = Limits(2, 3, (0, 1, 2), torch.tensor([6, 6]), mask, made.fast)
-    with torch.inference_mode():
+    limits = Limits(2, 3, (0, 1, 2), torch.tensor([6, 6]), mask)
+    with torch.inference_mode(), made.kernels():
         hypotheses = BeamSearch(3)(stepper, stepper.start(source, mask, lengths), limits)
     results = {name: value.grad for name, value in made.named_parameters() if value.grad is not None}
     scores = torch.tensor([[hypothesis.score for hypothesis in nbest] for nbest in hypotheses])

@@ -32,6 +32,14 @@ def test_two_branches_by_hand() -> None:
     torch.testing.assert_close(made(contexts), torch.tensor([[[2 + 1 / 6, -2 / 3]]]))
 
 
+def test_fresh_branches_add_a_share_of_what_they_add_with_weights_of_one() -> None:
+    """1 / H^2: kappa and alpha are 1 / H, and a network without biases is homogeneous. The paper's equations say so."""
+    made = Branches(heads=4, context_size=3, size=5, inner_size=8)
+    contexts = torch.randn(2, 4, 6, 3, generator=torch.Generator().manual_seed(1))
+    outer = made.outer(made.inner(made.out(contexts)).relu()).sum(1)
+    torch.testing.assert_close(made(contexts), outer / 16)
+
+
 def branched(made: Branches, contexts: Tensor) -> Tensor:
     """Eq. 3 to 5 for contexts [H, T, d], branch by branch -> [T, D]."""
     heads, size = len(contexts), made.out.weight.shape[0] // len(contexts)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from nmt.kernels.sizes import round_up
-from nmt.search import BeamSearch, Penalties, SearchState
+from nmt.search import BeamSearch, SearchState
 from tests.search.test_search import BOS, EOS, A, B, Chain, Markov, V, limits, matrix, random_matrices
 
 SLOTS = 3
@@ -59,34 +59,6 @@ def test_a_score_is_that_of_the_hypothesis_own_tokens_and_weights(
             expected = log_prob / ((5 + len(steps)) / 6) ** 0.7 + beta * penalty
             assert hypothesis.log_prob == pytest.approx(log_prob, abs=1e-4)
             assert hypothesis.score == pytest.approx(expected, abs=1e-4)
-
-
-@given(
-    st.integers(0, 10_000),
-    st.integers(2, 4),
-    st.lists(
-        st.tuples(st.integers(1, 7), st.sampled_from([0.0, 0.6, 2.0]), st.sampled_from([0.0, 0.4, 3.0])),
-        min_size=2,
-        max_size=4,
-    ),
-)
-def test_each_sentence_of_a_batch_has_its_own_penalties(
-    seed: int, size: int, sentences: list[tuple[int, float, float]]
-) -> None:
-    """Together as alone by a search that has these penalties."""
-    chains = random_matrices(seed, len(sentences))
-    generator = torch.Generator().manual_seed(seed)
-    tables = torch.softmax(2 * torch.randn(len(sentences), V, 2, SLOTS, generator=generator), -1)
-    slots = torch.ones(len(sentences), SLOTS, dtype=torch.bool)
-    step = Looking(chains, tables)
-    penalties = [Penalties(alpha, beta) for _, alpha, beta in sentences]
-    told = limits([longest for longest, _, _ in sentences], slots)._replace(penalties=penalties)
-    together = BeamSearch(size, nbest=size)(step, step.start(), told)
-    for row, (longest, alpha, beta) in enumerate(sentences):
-        alone = Looking(chains[row : row + 1], tables[row : row + 1])
-        (expected,) = BeamSearch(size, alpha, beta, size)(alone, alone.start(), limits([longest], slots[:1]))
-        assert [each.tokens for each in together[row]] == [each.tokens for each in expected]
-        assert [each.score for each in together[row]] == pytest.approx([each.score for each in expected], abs=1e-6)
 
 
 class Counting(Looking):

@@ -20,6 +20,10 @@ class Branches(nn.Module):
     Branches take the place of a feed-forward network and of the attention before it, with one residual connection
     around them. The decoder's masked self-attention keeps its heads.
 
+    By these equations a fresh layer of branches adds 1 / H^2 of what it adds with weights of one. The scale is the
+    paper's; its residual connections are normalised after the sum (`norm` "post"), the default here is "pre"
+    (docs/choosing-an-attention.md, "Model families").
+
     The paper's learning rates for kappa and alpha alone are left out, and so is their freezing before the end: k and a
     learn as all vectors do. So is the dropout inside a branch.
     """
