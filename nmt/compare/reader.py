@@ -16,7 +16,7 @@ from nmt.compare.variance import Statistics
 from nmt.config.configuration import without_classes
 from nmt.data.dataset import Split
 from nmt.data.lines import read_lines
-from nmt.evaluation.metrics import TITLES, Metric, MetricScore, exact_share, judge
+from nmt.evaluation.metrics import TITLES, MetricScore, exact_share, judge
 from nmt.evaluation.references import FORCED_FILE, AttentionMap, further_references
 from nmt.evaluation.word_counts import WORDS_FILE
 from nmt.links import parse_links
@@ -258,14 +258,14 @@ def write_counts(path: Path, scored: RunOnSplit) -> None:
         np.savez_compressed(file, bleu=bleu, chrf=chrf, lengths=sizes, unit=np.array(scored.unit))
 
 
-def _read_counts(path: Path, sentences: int) -> tuple[dict[Metric, Statistics], list[int], str]:
+def _read_counts(path: Path, sentences: int) -> tuple[dict[str, Statistics], list[int], str]:
     """The counts of the sentences, their lengths and the unit of length (UserError for a damaged file)."""
     with (
         reading(path, also=(zipfile.BadZipFile,)),
         path.open("rb") as file,
         np.load(file, allow_pickle=False) as tables,
     ):
-        counts: dict[Metric, Statistics] = {metric: tables[metric].astype(np.float64) for metric in TESTED}
+        counts: dict[str, Statistics] = {metric: tables[metric].astype(np.float64) for metric in TESTED}
         sizes, unit = [int(size) for size in tables["lengths"]], str(tables["unit"])
     if len(sizes) != sentences or any(rows.shape != (sentences, WIDTHS[metric]) for metric, rows in counts.items()):
         raise damaged(path)

@@ -102,18 +102,20 @@ def counted(
     language: str,
     scores: Mapping[str, metrics.MetricScore],
     others: Sequence[Sequence[str]] = (),
-) -> dict[Metric, Statistics]:
+) -> dict[str, Statistics]:
     """The `counts` of a run's translations.
 
     Raises:
         UserError: they do not give the scores.
     """
-    statistics = {metric: metrics.statistics(metric, hypotheses, references, language, others) for metric in TESTED}
+    statistics: dict[str, Statistics] = {
+        metric: metrics.statistics(metric, hypotheses, references, language, others) for metric in TESTED
+    }
     check_counts(statistics, scores)
     return statistics
 
 
-def check_counts(statistics: Mapping[Metric, Statistics], scores: Mapping[str, metrics.MetricScore]) -> None:
+def check_counts(statistics: Mapping[str, Statistics], scores: Mapping[str, metrics.MetricScore]) -> None:
     """UserError if the sufficient statistics do not give the scores."""
     for metric, counts in statistics.items():
         value = float(SCORERS[metric](counts.sum(0)))

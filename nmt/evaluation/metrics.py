@@ -35,7 +35,7 @@ TITLES: Mapping[Metric, str] = {"bleu": "BLEU", "chrf": "chrF"}
 
 def title_of(metric: str) -> str:
     """How a metric is called; one of another program by its own name."""
-    return dict[str, str](TITLES).get(metric, metric)
+    return next((title for known, title in TITLES.items() if known == metric), metric)
 
 
 #: Tokens of BLEU's longest n-gram.

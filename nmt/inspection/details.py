@@ -121,8 +121,13 @@ def _details(translator: Translator, translation: Translation, include: Set[Deta
         if include & {"alternatives", "stages", "vectors"}:
             context = context_of(translator.tokenizer, translation)
             tokens = tokens_of(translator.tokenizer, translation)
-            wanted = {name: name in include for name in ("stages", "vectors")}
-            inspected = inspect(translator, *tokens, **wanted, context=context, pins=translation.pins)
+            inspected = inspect(
+                *(translator, *tokens),
+                context=context,
+                pins=translation.pins,
+                stages="stages" in include,
+                vectors="vectors" in include,
+            )
         merged = bool(translation.context) and before is None  # into the source's slots
         if "self_weights" in include or ("weights" in include and merged):
             (views,) = translator.look([translation])

@@ -159,7 +159,7 @@ def test_bahdanau_asks_with_the_state_before_the_step_and_luong_with_that_of_the
         inspected = inspect(made, source, target, vectors=True)
         with torch.inference_mode():
             model, tokens = made.stepper.models[0], torch.tensor([[*source, EOS]])
-            _, state = model.encode(tokens, torch.ones_like(tokens, dtype=torch.bool))
+            state: Any = model.encode(tokens, torch.ones_like(tokens, dtype=torch.bool))[1]
         vectors = inspected.layers[0].vectors
         assert vectors is not None
         assert torch.allclose(vectors.queries[0, 0], state.hidden[0, -1], atol=1e-5) == is_first

@@ -5,7 +5,7 @@ import math
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from nmt.attention import Attention, observing
 from nmt.data.batch import make_batch
@@ -172,8 +172,10 @@ def test_the_four_normalisations_of_hierarchical_attention() -> None:
 
     def normalised(x: Tensor, number: int) -> Tensor:
         norm = mechanism.norms[number]
+        assert isinstance(norm, nn.LayerNorm)
         centred = x - x.mean(-1, keepdim=True)
-        return centred / (centred.square().mean(-1, keepdim=True) + 1e-5).sqrt() * norm.weight + norm.bias
+        scaled: Tensor = centred / (centred.square().mean(-1, keepdim=True) + 1e-5).sqrt() * norm.weight + norm.bias
+        return scaled
 
     def attended(attention: Attention, query: Tensor, memory: Tensor) -> Tensor:
         parts = (attention.query, attention.key, attention.value, attention.out)
@@ -187,7 +189,8 @@ def test_the_four_normalisations_of_hierarchical_attention() -> None:
 
     def states(tokens: Tensor) -> Tensor:
         real = torch.ones_like(tokens, dtype=torch.bool)
-        return made.encoder(made.source_embedding(tokens), real, real.sum(1)).values[0] * size**0.5
+        values: Tensor = made.encoder(made.source_embedding(tokens), real, real.sum(1)).values
+        return values[0] * float(size**0.5)
 
     words = [states(torch.tensor([[*tokens, EOS]])) for tokens in BEFORE[0]]
     for h, value in zip(states(source), encoded.values[0], strict=True):

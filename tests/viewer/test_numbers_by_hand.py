@@ -114,7 +114,7 @@ def test_every_part_has_an_example() -> None:
 @pytest.mark.parametrize("score", SCORES)
 def test_an_energy_is_that_of_the_hand_example(score: str, visit: Visit, tmp_path: Path) -> None:
     parameters, query, keys, energies, lines = BY_HAND[score]
-    sizes = {"query_size": len(query), "value_size": len(keys[0]), "size": 2}
+    sizes: dict[str, Any] = {"query_size": len(query), "value_size": len(keys[0]), "size": 2}
     mechanism = attention(score, project=False, positions=2, **sizes).float()
     with torch.no_grad():
         for name, value in parameters.items():

@@ -46,9 +46,9 @@ class NormalLinear(nn.Module):
 
     def forward(self, vectors: Tensor) -> Tensor:
         """[..., I] -> [..., O], in float32 at least."""
-        matrix = self.weight
+        matrix: Tensor = self.weight
         if self.g is not None:
-            matrix = self.g.unsqueeze(1) * nn.functional.normalize(matrix, dim=1)
+            matrix = self.g.unsqueeze(1) * nn.functional.normalize(self.weight, dim=1)
         return at_least_float32(nn.functional.linear(vectors, matrix, self.bias))
 
 

@@ -23,7 +23,8 @@ export class Corrections {
 
   /** Show the hypothesis of a document that a model has made. */
   show(model, document_, hypothesis) {
-    const parts = [this.origin(hypothesis), obeyed(document_), ...this.editor(model, document_.source.text, hypothesis)];
+    const editor = this.editor(model, document_.source.text, hypothesis);
+    const parts = [this.origin(hypothesis), obeyed(document_), ...editor];
     this.body.replaceChildren(...parts.filter(Boolean));
     this.element.hidden = !this.body.children.length;
   }
@@ -92,7 +93,8 @@ export class Corrections {
       percent(similarity),
       h("button", { type: "button", class: "small", onclick: use(target) }, "Use this"),
     ]);
-    const made = table(["source", "kept translation", "similar", "edit"], rows, "Similar corrections", { class: "text" });
+    const header = ["source", "kept translation", "similar", "edit"];
+    const made = table(header, rows, "Similar corrections", { class: "text" });
     place.replaceChildren(...(rows.length ? [h("h3", {}, "Similar sentences that were kept"), made] : []));
   }
 }
