@@ -99,6 +99,7 @@ def test_tags_come_back_in_a_field_of_their_own(translator: nmt.RunTranslator) -
         translator.translate(["eins"], tags="xml")  # type: ignore[arg-type]
 
 
+@pytest.mark.long
 def test_the_page_runs_as_it_is_written(here: Path, trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (here / "checkpoints").mkdir()
     (here / "checkpoints" / "demo").symlink_to(trained)

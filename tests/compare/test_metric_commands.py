@@ -10,6 +10,8 @@ import pytest
 from nmt.compare.results import scorer_of
 from tests.small import QUICK, Capture, call
 
+pytestmark = pytest.mark.long
+
 #: Counts the words of a translation that its reference has, and prints a total, as COMET's program does.
 PROGRAM = """
 import sys

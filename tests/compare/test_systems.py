@@ -9,6 +9,8 @@ import pytest
 
 from tests.small import QUICK, Capture, call, write_lines
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def files(swept: Path, here: Path) -> list[str]:

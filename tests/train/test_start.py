@@ -81,6 +81,7 @@ def test_a_run_goes_on_with_new_text(trained: Path, table: Path, capfd: Capture)
     assert Run(table.parent / "third").config().optimizer.lr == config.optimizer.lr, "a tenth of a tenth is too little"
 
 
+@pytest.mark.long
 def test_the_weights_are_those_of_the_run(trained: Path, table: Path, capfd: Capture) -> None:
     """Choices without a shape may change; new parameters start as in a new run, and are listed."""
     line = ["trainer.steps=1", "optimizer.lr=0", "trainer.average=none", "model.dropout=0.2", "attention.coverage=true"]
@@ -164,6 +165,7 @@ def stop_at(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TrainingLoop, "_update", then_stop)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mix", ["start_mix=0", "start_mix=0.5"])
 def test_a_resumed_run_is_exact_without_the_other_run(
     mix: str, trained: Path, table: Path, monkeypatch: pytest.MonkeyPatch, capfd: Capture
@@ -188,6 +190,7 @@ def test_a_resumed_run_is_exact_without_the_other_run(
         assert "run.json is missing" in message
 
 
+@pytest.mark.long
 def test_text_of_the_other_run_is_in_every_batch(trained: Path, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shares, batch_of = [], MixedBatches._batch
 
@@ -229,6 +232,7 @@ def test_several_processes_go_on_as_one(trained: Path, table: Path) -> None:
     assert messages.count(f"text of {trained}: ") == 1
 
 
+@pytest.mark.long
 def test_a_sweep_goes_on_from_several_runs(trained: Path, table: Path, capfd: Capture) -> None:
     other = copied(trained, table.parent / "others")
     line = [*words(trained, table, "name=s", "dry_run=true")][1:]

@@ -162,6 +162,7 @@ def test_the_first_budget_that_is_used_ends_it(
         assert len(history) == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "settings",
     [
