@@ -23,7 +23,7 @@ from nmt.notebook import Explanation, Inspection, TranslatedSentence, WhatIf
 from nmt.system.errors import UserError
 from nmt.text.canonical import shows_nothing
 from nmt.translation.glossary import Keep
-from nmt.translation.heads import AUTO
+from nmt.translation.named_heads import AUTO
 from nmt.translation.request import Request, requests_of
 from nmt.translation.term_files import open_glossary
 from nmt.translation.translation_memory import open_memory

@@ -9,7 +9,7 @@ from nmt.alignment import word_weights as alignment
 from nmt.alignment.word_weights import Head
 from nmt.links import Link
 from nmt.system.files import write_text
-from nmt.translation.heads import AUTO
+from nmt.translation.named_heads import AUTO
 from nmt.translation.types import Translation
 from nmt.viewer import embed
 

@@ -37,16 +37,16 @@ class Kernel(NamedTuple):
 
 def kernels(slots: int, space: int, size: int, words: int) -> Iterator[Kernel]:
     """The kernels as training starts them for a memory of so many slots."""
-    from nmt.kernels.gpu import attentive_gru, cross_entropy
+    from nmt.kernels.gpu import triton_attentive_gru, triton_cross_entropy
 
-    blocks = attentive_gru.blocks(slots, space, size)
+    blocks = triton_attentive_gru.blocks(slots, space, size)
     warps = blocks.pop("num_warps")
     for name in ("_forward_step", "_backward_step"):
         sizes = {"A": space, "D": size, **blocks}
-        yield Kernel(f"`{name}`, {slots} slots", getattr(attentive_gru, name), sizes, warps)
+        yield Kernel(f"`{name}`, {slots} slots", getattr(triton_attentive_gru, name), sizes, warps)
     for name in ("_losses", "_gradients"):
-        sizes = {"V": words, "BLOCK": cross_entropy.block_of(words)}
-        yield Kernel(f"`{name}`, {words} words", getattr(cross_entropy, name), sizes, 4)
+        sizes = {"V": words, "BLOCK": triton_cross_entropy.block_of(words)}
+        yield Kernel(f"`{name}`, {words} words", getattr(triton_cross_entropy, name), sizes, 4)
 
 
 def compiled(kernel: Kernel, low: str, capability: int) -> Any:

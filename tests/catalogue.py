@@ -16,7 +16,7 @@ from nmt.config.composition import compose
 from nmt.config.configuration import config_folder
 from nmt.model import Decoded, Seq2Seq
 from nmt.model.recurrent.attentive import AttentiveDecoder, RecurrentMemory
-from nmt.model.recurrent.decoder import RecurrentDecoder, RecurrentState
+from nmt.model.recurrent.recurrent_decoder import RecurrentDecoder, RecurrentState
 
 CONFIGS = config_folder()
 

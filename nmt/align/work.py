@@ -32,7 +32,7 @@ from nmt.system.errors import UserError
 from nmt.system.files import STANDARD, write_json
 from nmt.system.terminal import print_message, printable
 from nmt.text.canonical import shows_nothing
-from nmt.translation.heads import AUTO
+from nmt.translation.named_heads import AUTO
 
 MEASURED = ("words", "head", "checkpoint", "max_length")  # settings that, with the threshold, identify a measurement
 FILES, VALID_FILES = "source=FILE target=FILE", "valid_source=FILE valid_target=FILE"  # in place of the run's data

@@ -10,7 +10,7 @@ from nmt.alignment.word_weights import SHIFTS, Head, Weights, best_links, word_w
 from nmt.links import Link
 from nmt.text.lexicon import Lexicon
 from nmt.text.tokenizer import Tokenizer
-from nmt.translation.heads import AUTO
+from nmt.translation.named_heads import AUTO
 from nmt.translation.types import Translation
 
 #: What the first translation of a piece in the lexicon counts, as attention; and the least that a word receives in all.

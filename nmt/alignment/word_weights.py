@@ -12,11 +12,11 @@ import numpy.typing as npt
 from nmt.alignment.units import Units, source_units, target_units
 from nmt.links import Link
 from nmt.system.errors import UserError
-from nmt.translation.heads import AUTO, Heads
+from nmt.translation.named_heads import AUTO, Heads
 from nmt.translation.types import Translation
 
 Weights = npt.NDArray[np.float32]
-#: The name of a head, which may be a number, or a selection of several (`nmt.translation.heads`).
+#: The name of a head, which may be a number, or a selection of several (`nmt.translation.named_heads`).
 Head = int | str
 #: A source word that has received less attention than this from all target words together is unattended.
 UNATTENDED = 0.2
@@ -105,9 +105,9 @@ def saliency_weights(translation: Translation, units: tuple[Units, Units] | None
     """The saliency of source words for target words, [Tw, Sw]; a row sums to one, or to zero where nothing helps.
 
     A source piece's saliency is the inner product of its embedding and the gradient of log p(piece of the target), a
-    signed number (Ding et al. 2019; see `nmt.translation.forcing.saliency`). It is linear, so that a word's is the sum
-    over its pieces on both sides. A negative one says that the source word speaks against the target word: it counts
-    as zero, and a row is divided by its sum.
+    signed number (Ding et al. 2019; see `nmt.translation.forced_decoding.saliency`). It is linear, so that a word's is
+    the sum over its pieces on both sides. A negative one says that the source word speaks against the target word: it
+    counts as zero, and a row is divided by its sum.
 
     Args:
         translation: what `nmt.translation.translator.Translator.saliency` returned.

@@ -5,11 +5,11 @@ A mechanism is four choices made independently: a score, a window, a normaliser 
 
 from nmt.attention.assembly import AttentionSettings
 from nmt.attention.attention import Attended, Attention, AttentionState, Memory, Projections, Stages
-from nmt.attention.forms import AdditiveForm, Form, Product, Terms
 from nmt.attention.normalisers import Normaliser
 from nmt.attention.observers import Observed, observing
 from nmt.attention.pins import PinnedSteps
 from nmt.attention.reads import LOG_PROB, Choices, Hard, Read, Reading
+from nmt.attention.score_forms import AdditiveForm, Form, Product, Terms
 from nmt.attention.scores import Score
 from nmt.attention.windows import Pins, Slots, View, Window, pins_of
 

@@ -6,10 +6,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from nmt.attention.forms import Product
 from nmt.attention.normalisers import Normaliser
 from nmt.attention.pins import PinnedSteps
 from nmt.attention.reads import Choices, Read
+from nmt.attention.score_forms import Product
 from nmt.attention.scores import Score
 from nmt.attention.windows import View, Window
 from nmt.kernels import is_fast

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import torch
 from torch import Tensor, nn
 
-from nmt.attention.forms import AttentionPart
+from nmt.attention.score_forms import AttentionPart
 from nmt.kernels.dot_tanh import at_least_float32
 from nmt.kernels.energies import masked_softmax
 from nmt.system.limits import Amount, Limit

@@ -8,7 +8,7 @@ from typing import Final, Literal, NamedTuple, get_args
 import torch
 from torch import Tensor
 
-from nmt.attention.forms import AttentionPart
+from nmt.attention.score_forms import AttentionPart
 from nmt.system.limits import Positive, Probability, Weight
 
 #: The term that is the log-probability of the drawn slots, times `Hard.reward`. The loss weights it by the draw's

@@ -13,8 +13,8 @@ import math
 import torch
 from torch import Tensor, nn
 
-from nmt.attention.forms import AdditiveForm, AttentionPart, Form, Product, Terms
-from nmt.attention.heads import HeadLinear, by_head, multiply
+from nmt.attention.head_parameters import HeadLinear, by_head, multiply
+from nmt.attention.score_forms import AdditiveForm, AttentionPart, Form, Product, Terms
 from nmt.kernels.dot_tanh import at_least_float32, dot_tanh
 from nmt.system.errors import SettingError, UserError
 from nmt.system.limits import Positive

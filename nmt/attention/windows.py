@@ -14,8 +14,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from nmt.attention.forms import AttentionPart
-from nmt.attention.heads import HeadLinear, by_head
+from nmt.attention.head_parameters import HeadLinear, by_head
+from nmt.attention.score_forms import AttentionPart
 from nmt.kernels import plain
 from nmt.kernels.dot_tanh import at_least_float32, dot_tanh
 from nmt.system.errors import SettingError

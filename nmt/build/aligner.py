@@ -16,7 +16,7 @@ from nmt.system.compute import Compute
 from nmt.system.limits import NotNegative, Positive
 from nmt.system.terminal import print_message
 from nmt.text.canonical import shows_nothing
-from nmt.translation.heads import MEAN, Heads, choose_head
+from nmt.translation.named_heads import MEAN, Heads, choose_head
 from nmt.translation.notes import NoteCounter, excess_of_source, excess_of_target
 from nmt.translation.translator import Translator
 

@@ -15,7 +15,7 @@ from nmt.links import GoldLinks, Link, parse_file
 from nmt.runs.run import Run
 from nmt.system.errors import UserError
 from nmt.system.terminal import print_message
-from nmt.translation.heads import AUTO, MEAN, choose_head
+from nmt.translation.named_heads import AUTO, MEAN, choose_head
 from nmt.translation.translator import Translator
 
 LINKED = 200  # pairs of the validation set for the links of tags

@@ -1,7 +1,7 @@
 """The attention that heatmaps show, as the setting `view` names it, and its heads."""
 
 from nmt.system.errors import UserError
-from nmt.translation.heads import ALL, AUTO, Heads, choose_head, names_all
+from nmt.translation.named_heads import ALL, AUTO, Heads, choose_head, names_all
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation, View
 

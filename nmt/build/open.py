@@ -30,7 +30,7 @@ from nmt.system.limits import NotNegative, Positive, Weight, written_as
 from nmt.system.terminal import print_message
 from nmt.text.lexicon import load_lexicon
 from nmt.text.tokenizer import Tokenizer, load_tokenizer
-from nmt.translation.heads import AUTO, Heads, choose_head
+from nmt.translation.named_heads import AUTO, Heads, choose_head
 from nmt.translation.shortlist import Shortlist
 from nmt.translation.translator import LENGTH_RATIO, Translator
 

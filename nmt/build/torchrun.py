@@ -9,7 +9,7 @@ from nmt.build.open import TranslatorRequest
 from nmt.system.processes import joined
 from nmt.system.signals import handling, stop_signals
 from nmt.translation.batches import follow
-from nmt.translation.stepping import evaluating
+from nmt.translation.stepper import evaluating
 from nmt.translation.translator import Translator
 
 

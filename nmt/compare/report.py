@@ -16,7 +16,7 @@ from nmt.drawing.length_plot import FEW, by_length
 from nmt.drawing.style import png
 from nmt.evaluation.metrics import TITLES
 from nmt.evaluation.references import AttentionMap
-from nmt.translation.heads import Heads
+from nmt.translation.named_heads import Heads
 from nmt.viewer.blocks import Block, Heading, Interactive, Lines, Picture, Table
 from nmt.viewer.word_document import sentence_of_words
 

@@ -21,7 +21,7 @@ from nmt.drawing.page import Caption, lay_out
 from nmt.drawing.panels import draw_panels
 from nmt.drawing.style import DPI, GREY, LINE, ruler, save
 from nmt.system.errors import UserError
-from nmt.translation.heads import AUTO, Heads
+from nmt.translation.named_heads import AUTO, Heads
 from nmt.translation.types import Translation
 
 Level = Literal["word", "subword"]
@@ -137,8 +137,8 @@ def figure(
         translation: the result of the translator.
         level: "word" sums and averages the weights of subword pieces (see `word_weights`). "subword" shows them as
             the decoder used them, with the end of sentence.
-        head: a selection of heads (`nmt.translation.heads`); "all" draws every head side by side, "2.all" those of
-            layer 2.
+        head: a selection of heads (`nmt.translation.named_heads`); "all" draws every head side by side, "2.all" those
+            of layer 2.
         shift: 0 draws row t at the piece that it predicts, 1 at the previous piece (see `piece_weights`).
         reference: a reference translation, written below the matrix.
         title: one line above the matrix; None names the attention.

@@ -20,8 +20,8 @@ from nmt.build.word_doubts import fit_doubts, open_doubts
 from nmt.data.dataset import DataSource, Split
 from nmt.data.document_lines import contexts_of, numbered
 from nmt.data.stored import Spilled
-from nmt.evaluate.analyses import write_analyses
-from nmt.evaluate.report import REPORT, write_report
+from nmt.evaluate.comparison_facts import write_analyses
+from nmt.evaluate.evaluation_report import REPORT, write_report
 from nmt.evaluate.request import Evaluating
 from nmt.evaluation.metrics import tokenised_note
 from nmt.evaluation.references import (
@@ -46,7 +46,7 @@ from nmt.system.terminal import print_message, printable
 from nmt.text.canonical import shows_nothing
 from nmt.text.scripts import language_by_script
 from nmt.training.validation import in_case_of
-from nmt.translation.heads import AUTO
+from nmt.translation.named_heads import AUTO
 from nmt.translation.notes import NoteCounter
 from nmt.translation.request import requests_of
 from nmt.translation.translator import Translator

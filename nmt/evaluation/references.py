@@ -16,7 +16,7 @@ from nmt.alignment.units import source_units, spelled, target_units
 from nmt.alignment.word_weights import Head, Weights, links, names_of_heads, word_weights
 from nmt.evaluation.word_counts import split_words
 from nmt.links import format_links
-from nmt.translation.heads import AUTO
+from nmt.translation.named_heads import AUTO
 from nmt.translation.types import Translation
 
 FORCED_FILE = "references.json"  # the rows of `forced_rows`
@@ -113,7 +113,7 @@ def attention_maps(
         forced: references under forced decoding.
         lines: their line numbers in the split, from 1.
         most: maximum number of pairs.
-        head: a selection of heads (`nmt.translation.heads`).
+        head: a selection of heads (`nmt.translation.named_heads`).
     """
 
     def beyond(translation: Translation) -> int:
@@ -153,7 +153,7 @@ def forced_rows(
         forced: references under forced decoding.
         lines: their line numbers in the split, from 1.
         characters: whether the words of sources and of references are characters (`nmt.evaluation.word_counts`).
-        head: a selection of heads (`nmt.translation.heads`).
+        head: a selection of heads (`nmt.translation.named_heads`).
         shift: 0 or 1; see `nmt.alignment.word_weights`.
 
     Returns:

@@ -21,7 +21,7 @@ def measures(translation: Translation, references: Sequence[str], head: Head, sh
     Args:
         translation: of a sentence.
         references: of the same sentence.
-        head: a selection of heads (`nmt.translation.heads`).
+        head: a selection of heads (`nmt.translation.named_heads`).
         shift: 0 or 1; see `nmt.alignment.word_weights`.
 
     Returns:
@@ -110,7 +110,7 @@ def error_rates(
     Args:
         gold: links of each pair.
         forced: the references under forced decoding.
-        head: a selection of heads (`nmt.translation.heads`).
+        head: a selection of heads (`nmt.translation.named_heads`).
         shift: 0 or 1; see `nmt.alignment.word_weights`.
     """
     return [

@@ -18,7 +18,7 @@ from nmt.links import Link, format_links, parse_file
 from nmt.system.errors import UserError
 from nmt.system.files import write_json, write_pieces, write_text
 from nmt.text.scripts import unspaced
-from nmt.translation.heads import AUTO
+from nmt.translation.named_heads import AUTO
 from nmt.translation.types import PictureFormat, Translation
 
 #: Sentences whose measures a report can show.
@@ -86,7 +86,7 @@ class HeatmapSettings(NamedTuple):
     Attributes:
         first: number of lines, from the first, with heatmaps.
         lines: numbers, from 1, of further lines with heatmaps.
-        head: a selection of heads (`nmt.translation.heads`).
+        head: a selection of heads (`nmt.translation.named_heads`).
         shift: 0 or 1; the alignment error rate is computed for both.
         pictured: heads that heatmaps show instead; None for `head`.
         view: what heatmaps show of a translation, such as its self-attention; None for the translation itself.

@@ -18,9 +18,9 @@ from nmt.data.batch import Batch
 from nmt.export.format import ExportFormat, Floats, Refusal, array, unsupported
 from nmt.model import Seq2Seq
 from nmt.model.positions import RelativePositions
-from nmt.model.transformer.decoder import TransformerDecoder
-from nmt.model.transformer.encoder import TransformerEncoder
-from nmt.model.transformer.layer import DecoderLayer
+from nmt.model.transformer.transformer_decoder import TransformerDecoder
+from nmt.model.transformer.transformer_encoder import TransformerEncoder
+from nmt.model.transformer.transformer_layer import DecoderLayer
 from nmt.system.errors import UserError
 from nmt.text.tokenizer import BOS, EOS, UNK, Tokenizer
 

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from nmt.attention import Attention, Score
-from nmt.attention.forms import AdditiveForm, Product
 from nmt.attention.normalisers import Softmax
+from nmt.attention.score_forms import AdditiveForm, Product
 from nmt.data.batch import Batch
 from nmt.model import Seq2Seq
 from nmt.text.tokenizer import Tokenizer

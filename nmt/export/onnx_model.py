@@ -14,7 +14,7 @@ import numpy as np
 from torch import nn
 
 from nmt.attention import Attention
-from nmt.attention.forms import AdditiveForm
+from nmt.attention.score_forms import AdditiveForm
 from nmt.data.batch import Batch
 from nmt.export.format import ExportFormat, Floats, Refusal, array, key_weight, unsupported
 from nmt.export.onnx_graph import Graph
@@ -22,10 +22,10 @@ from nmt.model import Seq2Seq
 from nmt.model.recurrent.attentive import AttentiveDecoder
 from nmt.model.recurrent.bahdanau import Bahdanau
 from nmt.model.recurrent.conditional import Conditional
-from nmt.model.recurrent.decoder import layer_parameters
-from nmt.model.recurrent.encoder import RecurrentEncoder
 from nmt.model.recurrent.luong import Luong
 from nmt.model.recurrent.readouts import FromContext, FromState, Maxout, Tanh
+from nmt.model.recurrent.recurrent_decoder import layer_parameters
+from nmt.model.recurrent.recurrent_encoder import RecurrentEncoder
 from nmt.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from nmt.inspection.steps import Inspected, LayerStages, Readout, Vectors
 from nmt.links import format_links
 from nmt.text.spans import Span
 from nmt.text.tokenizer import BOS, SPECIAL_PIECES, Vocabulary
-from nmt.translation.heads import AUTO
+from nmt.translation.named_heads import AUTO
 from nmt.translation.types import Translation, Views
 
 FORMAT, VERSION = "nmt.translation", 2

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from nmt.search import SearchState, Step
 from nmt.text.tokenizer import EOS
-from nmt.translation.stepping import EnsembleState
+from nmt.translation.stepper import EnsembleState
 
 NodeState = Literal["open", "ended", "dropped"]
 

@@ -58,7 +58,7 @@ class LayerStages(NamedTuple):
 Known = dict[Attention, tuple[Tensor, Tensor]]
 
 
-class Readout(NamedTuple):
+class ReadoutVectors(NamedTuple):
     """What the softmax over the vocabulary saw at each step: features [T, F], and their equation."""
 
     features: Tensor
@@ -80,7 +80,7 @@ class Inspected(NamedTuple):
     log_probs: Tensor
     weights: Tensor | None
     layers: list[LayerStages]
-    readout: Readout | None = None
+    readout: ReadoutVectors | None = None
 
     @property
     def of_pieces(self) -> list[float]:
@@ -147,7 +147,7 @@ def inspect(
         layers = _layers(model, observed, known) if observed else []
     seen = [step[0].float().cpu() / model.decoder.logit_scale for step in features if step.ndim == 2]
     equation = getattr(getattr(model.decoder, "readout", None), "equation", "")
-    readout = Readout(torch.stack(seen), equation) if len(seen) == len(target) else None
+    readout = ReadoutVectors(torch.stack(seen), equation) if len(seen) == len(target) else None
     by_head = torch.stack(weights, 1) if weights else None
     return Inspected(list(target), torch.stack(log_probs), by_head, layers, readout)
 

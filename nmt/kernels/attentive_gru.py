@@ -71,7 +71,7 @@ def fast_attentive_gru(
     rest = (keys, first.to(dtype), recurrent, bias, v, memory.mask)
     with torch.autocast(device, enabled=False):
         if inner is None and v is not None and gpu.usable(rows) and memory.mask.shape[1] <= gpu.MOST_SLOTS:
-            from nmt.kernels.gpu.attentive_gru import TritonAttentiveGRU
+            from nmt.kernels.gpu.triton_attentive_gru import TritonAttentiveGRU
 
             states, weights = TritonAttentiveGRU.apply(rows, shares, *rest)  # type: ignore[no-untyped-call]
         else:

@@ -36,7 +36,7 @@ def fast_cross_entropy(
 ) -> tuple[Tensor, Tensor]:
     """One softmax for both results; the gradient of the loss can be taken once."""
     if gpu.usable(logits):
-        from nmt.kernels.gpu.cross_entropy import BlockwiseCrossEntropy
+        from nmt.kernels.gpu.triton_cross_entropy import BlockwiseCrossEntropy
 
         loss, plain = BlockwiseCrossEntropy.apply(logits, targets, smoothing, real)  # type: ignore[no-untyped-call]
         return loss, plain

@@ -17,7 +17,7 @@ from nmt.data.languages import UNNAMED, canonical, script_name
 from nmt.inspection.details import Detail
 from nmt.inspection.document import Json
 from nmt.links import parse_links
-from nmt.serve.forms import read_fields
+from nmt.serve.form_fields import read_fields
 from nmt.serve.passages import Passage, TextBlock, detectable, join_passages, split_passages
 from nmt.serve.pool import ModelPool, Served
 from nmt.serve.problems import ProblemError, of_pydantic

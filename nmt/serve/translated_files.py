@@ -13,7 +13,7 @@ from fastapi import FastAPI, Request
 from pydantic import ValidationError
 from starlette.responses import JSONResponse, Response
 
-from nmt.serve.forms import SentFile, read_file
+from nmt.serve.form_fields import SentFile, read_file
 from nmt.serve.libre import codes_of, detected, model_for, translations
 from nmt.serve.memory_routes import keeps_documents
 from nmt.serve.passages import Passage, TextBlock

@@ -8,7 +8,7 @@ from pathlib import Path
 from nmt.system.errors import UserError
 from nmt.system.files import full
 from nmt.system.terminal import markdown
-from nmt.translation.heads import ALL, AUTO, Heads
+from nmt.translation.named_heads import ALL, AUTO, Heads
 from nmt.translation.types import Translation, Views
 
 

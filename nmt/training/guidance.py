@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from nmt.system.errors import SettingError
-from nmt.translation.heads import Heads
+from nmt.translation.named_heads import Heads
 
 #: Minimum weight in the logarithm. If a window hides a linked position, its weight is zero: the loss stays finite,
 #: without a gradient. The minimum is far below any weight of a softmax, which keeps its gradient.

@@ -19,12 +19,12 @@ from nmt.system.errors import UserError, install_command
 from nmt.system.files import write_bytes
 from nmt.system.locks import OUTPUT, locked
 from nmt.system.terminal import print_message, visible
-from nmt.translate.lines import LineProgress
+from nmt.translate.line_input import LineProgress
 from nmt.translate.output import MARKS, as_line, with_marks
 from nmt.translate.partial import PartialFiles, partial_files
 from nmt.translate.request import Translating
 from nmt.translation.glossary import Glossary, Keep
-from nmt.translation.heads import AUTO, names_all
+from nmt.translation.named_heads import AUTO, names_all
 from nmt.translation.request import Request
 from nmt.translation.term_files import open_glossary
 from nmt.translation.translator import Translator

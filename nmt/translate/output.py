@@ -15,7 +15,7 @@ from nmt.system.terminal import print_message
 from nmt.text.canonical import shows_nothing
 from nmt.text.tokenizer import Vocabulary
 from nmt.translation.glossary import Glossary, uses
-from nmt.translation.heads import AUTO
+from nmt.translation.named_heads import AUTO
 from nmt.translation.translator import Translator
 from nmt.translation.types import Doubt, Translation
 

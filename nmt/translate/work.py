@@ -25,12 +25,12 @@ from nmt.system.locks import OUTPUT, locked
 from nmt.system.terminal import print_message, visible
 from nmt.text.canonical import shows_nothing
 from nmt.translate.document_file import translate_document
-from nmt.translate.lines import LineProgress, arriving, full, typed
+from nmt.translate.line_input import LineProgress, arriving, full, typed
 from nmt.translate.output import Format, Line, Write, documents, links_below, links_of_words, pictures, records, terms
 from nmt.translate.partial import PartialFiles, partial_files
 from nmt.translate.request import Translating
 from nmt.translation.glossary import Glossary
-from nmt.translation.heads import AUTO, MEAN, choose_head, names_all
+from nmt.translation.named_heads import AUTO, MEAN, choose_head, names_all
 from nmt.translation.request import Request
 from nmt.translation.translator import Translator, Watch
 

@@ -21,16 +21,16 @@ from nmt.text.spans import Span, words_of
 from nmt.text.tokenizer import BOS, EOS, SPECIAL_PIECES, Tokenizer
 from nmt.text.word_edges import word_edges
 from nmt.translation import contexts as of_context
-from nmt.translation import forcing
+from nmt.translation import forced_decoding
 from nmt.translation.batches import search_batches, split
 from nmt.translation.glossary import constraints_of
-from nmt.translation.heads import Heads
+from nmt.translation.named_heads import Heads
 from nmt.translation.nbest import ends_of_parts, join, search_for_texts
 from nmt.translation.notes import excess_of_source, excess_of_target
 from nmt.translation.predictions import Look, Pair, predictions
 from nmt.translation.request import Request, SourcePart
 from nmt.translation.shortlist import Shortlist
-from nmt.translation.stepping import Stepper, cast_once, evaluating, heads_of, no_check
+from nmt.translation.stepper import Stepper, cast_once, evaluating, heads_of, no_check
 from nmt.translation.types import ContextSentence, Translation, Views
 from nmt.translation.views import view_all
 
@@ -236,14 +236,14 @@ class Translator:
     ) -> list[Translation]:
         """Forced decoding of `targets` by the first model: one Translation per sentence, with attention weights."""
         with self.compute.autocast():
-            return self._force(sources, targets, forcing.attention, contexts)
+            return self._force(sources, targets, forced_decoding.attention, contexts)
 
     def saliency(
         self, sources: Sequence[str], targets: Sequence[str], contexts: Sequence[Sequence[str]] = ()
     ) -> list[Translation]:
-        """As `force`, with the saliency of source pieces instead of weights, one head; see `forcing`."""
+        """As `force`, with the saliency of source pieces instead of weights, one head; see `forced_decoding`."""
         # In float32: saliency depends on small differences.
-        return self._force(sources, targets, forcing.saliency, contexts)
+        return self._force(sources, targets, forced_decoding.saliency, contexts)
 
     def look(self, translations: Sequence[Translation]) -> list[Views | None]:
         """Each translation with the weights of every attention of the first model, which predicts its pieces again.

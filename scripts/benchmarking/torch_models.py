@@ -21,7 +21,7 @@ from nmt.data.token_batches import TokenBatches
 from nmt.model import Decoder, Encoder, Seq2Seq
 from nmt.model.contract import Decoded, Encoded
 from nmt.model.positions import Sinusoidal
-from nmt.model.transformer.layer import Entrance
+from nmt.model.transformer.transformer_layer import Entrance
 from nmt.text.tokenizer import PAD
 
 

@@ -20,7 +20,7 @@ from nmt.model.recurrent.readouts import Maxout
 from nmt.search import BeamSearch, Limits
 from nmt.system.compute import CPU, Compute
 from nmt.training.loss import batch_loss
-from nmt.translation.stepping import Stepper
+from nmt.translation.stepper import Stepper
 
 Json = dict[str, Any]
 #: The variants whose numbers are compared, by what they override.

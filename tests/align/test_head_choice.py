@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.translation.heads import Heads
+from nmt.translation.named_heads import Heads
 from tests.small import Capture, call, copied, pairs, words, write_lines
 
 pytestmark = pytest.mark.long

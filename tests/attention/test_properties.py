@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.attention import Attended, Attention, Memory, Score, View, Window
-from nmt.attention.heads import HeadLinear
+from nmt.attention.head_parameters import HeadLinear
 from nmt.kernels import plain
 from tests.catalogue import NORMALISERS, READS, SCORES, WINDOWS, attention, thinned
 

@@ -12,7 +12,7 @@ from nmt.data.dataset import Split
 from nmt.evaluate.work import _rows_to_force
 from nmt.runs.run import Run
 from nmt.train.recipe import take_named_budget
-from nmt.translate import lines as chunks
+from nmt.translate import line_input as chunks
 
 
 @pytest.mark.parametrize(

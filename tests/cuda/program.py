@@ -20,7 +20,7 @@ from nmt.system.compute import CPU, Compute
 from nmt.training.learner import Learner
 from nmt.training.loss import batch_loss
 from nmt.training.schedules import Constant, CosineDecay
-from nmt.translation.stepping import Stepper
+from nmt.translation.stepper import Stepper
 from tests import catalogue
 from tests.cuda.device import PlayedGpu
 from tests.small import call, words, write_lines, write_text

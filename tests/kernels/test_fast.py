@@ -14,7 +14,7 @@ from nmt.kernels.energies import masked_softmax
 from nmt.model import Seq2Seq
 from nmt.search import BeamSearch, Limits
 from nmt.training.loss import batch_loss
-from nmt.translation.stepping import Stepper
+from nmt.translation.stepper import Stepper
 from tests.catalogue import DECODERS, model, sentences
 
 MODULES = [importlib.import_module(f"nmt.kernels.{module.name}") for module in pkgutil.iter_modules(kernels.__path__)]

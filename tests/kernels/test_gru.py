@@ -12,7 +12,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from nmt.kernels import plain
 from nmt.kernels.gru import fast_layers
 from nmt.model import Encoded
-from nmt.model.recurrent.encoder import RecurrentEncoder
+from nmt.model.recurrent.recurrent_encoder import RecurrentEncoder
 
 
 def layers(size: int, count: int, directions: int, dtype: torch.dtype = torch.float64) -> nn.GRU:

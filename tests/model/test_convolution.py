@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from nmt.model import Encoded
-from nmt.model.convolutional.decoder import ConvolutionalDecoder
+from nmt.model.convolutional.convolutional_decoder import ConvolutionalDecoder
 from nmt.system.errors import UserError
 from tests.catalogue import (
     ATTENTIVE,

@@ -8,9 +8,9 @@ from torch import Tensor, nn
 
 from nmt.attention import Attended
 from nmt.model import Encoded
-from nmt.model.convolutional.decoder import ConvolutionalDecoder, ConvolutionState
-from nmt.model.convolutional.encoder import ConvolutionalEncoder
-from nmt.model.convolutional.layer import GatedConvolution, NormalLinear, normalise_weights
+from nmt.model.convolutional.convolutional_decoder import ConvolutionalDecoder, ConvolutionState
+from nmt.model.convolutional.convolutional_encoder import ConvolutionalEncoder
+from nmt.model.convolutional.convolutional_layer import GatedConvolution, NormalLinear, normalise_weights
 from nmt.model.layered import LayeredMemory, of_all_layers
 from tests.catalogue import model, sentences
 from tests.model.test_initialise import fresh

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from nmt.model import Words
 from nmt.model.recurrent.attentive import RecurrentMemory
 from nmt.model.recurrent.conditional import Conditional
-from nmt.model.recurrent.decoder import RecurrentState
+from nmt.model.recurrent.recurrent_decoder import RecurrentState
 from nmt.system.errors import UserError
 from tests.catalogue import WITH_ATTENTION, attentive, model, sentences, started
 

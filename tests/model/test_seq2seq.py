@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from nmt.data.batch import make_batch
-from nmt.model.recurrent.decoder import RecurrentState
+from nmt.model.recurrent.recurrent_decoder import RecurrentState
 from nmt.training.loss import batch_loss
 from tests.catalogue import model, recurrent, sentences
 

@@ -13,9 +13,9 @@ from nmt.attention import Attention
 from nmt.data.batch import make_batch
 from nmt.model import Seq2Seq
 from nmt.model.positions import Learned, sinusoids
-from nmt.model.transformer.decoder import TransformerDecoder
-from nmt.model.transformer.encoder import TransformerEncoder
-from nmt.model.transformer.layer import DecoderLayer, EncoderLayer
+from nmt.model.transformer.transformer_decoder import TransformerDecoder
+from nmt.model.transformer.transformer_encoder import TransformerEncoder
+from nmt.model.transformer.transformer_layer import DecoderLayer, EncoderLayer
 from nmt.system.errors import UserError
 from nmt.training.loss import batch_loss
 from tests.catalogue import SCORES, WINDOWS, model, options, sentences, thinned

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nmt.model.transformer.decoder import TransformerDecoder
-from nmt.model.transformer.encoder import TransformerEncoder
+from nmt.model.transformer.transformer_decoder import TransformerDecoder
+from nmt.model.transformer.transformer_encoder import TransformerEncoder
 from nmt.model.transformer.weighted import Branches, branch_weights
 from tests.catalogue import model, sentences
 

@@ -12,13 +12,13 @@ from nmt.attention.reads import Soft
 from nmt.data.batch import Batch, make_batch
 from nmt.model import Seq2Seq, Words, seq2seq
 from nmt.model.recurrent.attentive import RecurrentMemory
-from nmt.model.recurrent.decoder import RecurrentState
+from nmt.model.recurrent.recurrent_decoder import RecurrentState
 from nmt.search import BeamSearch, GreedySearch, Limits, Search
 from nmt.text.tokenizer import BOS, EOS, PAD, UNK
 from nmt.training import loss
 from nmt.training.loss import batch_loss
-from nmt.translation import forcing
-from nmt.translation.stepping import Stepper
+from nmt.translation import forced_decoding
+from nmt.translation.stepper import Stepper
 from tests.catalogue import WITH_ATTENTION, attentive, model, started, thinned
 
 STEPS, SLOTS = 2, 3  # with the ends of the sentences
@@ -230,8 +230,8 @@ def test_given_targets_are_scored_by_the_mixture(overrides: tuple[str, ...]) -> 
     expected = marginal(made, batch).item()
     with torch.inference_mode():
         assert -batch_loss(made, batch).negative_log_likelihood.item() == pytest.approx(expected, abs=1e-5)
-    assert forcing.attention(made, batch).log_probs.sum().item() == pytest.approx(expected, abs=1e-5)
-    assert forcing.saliency(made, batch).log_probs.sum().item() == pytest.approx(expected, abs=1e-5)
+    assert forced_decoding.attention(made, batch).log_probs.sum().item() == pytest.approx(expected, abs=1e-5)
+    assert forced_decoding.saliency(made, batch).log_probs.sum().item() == pytest.approx(expected, abs=1e-5)
 
 
 @pytest.mark.parametrize("count", [None, 1, 2, 9], ids="searched={}".format)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from nmt.translate.lines import LineProgress
+from nmt.translate.line_input import LineProgress
 from tests.small import Capture, call, environment, opened_for_writing, pairs, refusal, write_lines
 
 pytestmark = pytest.mark.long

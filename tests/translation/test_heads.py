@@ -3,7 +3,7 @@
 import pytest
 
 from nmt.system.errors import UserError
-from nmt.translation.heads import Heads, choose_head
+from nmt.translation.named_heads import Heads, choose_head
 
 ONE, FOUR = ("0",), ("0", "1", "2", "3")
 DEEP = tuple(f"{layer}.{head}" for layer in (1, 2, 3) for head in range(1, 12))

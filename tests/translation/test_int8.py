@@ -9,7 +9,7 @@ from torch import nn
 from nmt.system.compute import Compute, has_int8
 from nmt.translation.int8 import Int8Linear
 from nmt.translation.shortlist import Candidates
-from nmt.translation.stepping import Stepper
+from nmt.translation.stepper import Stepper
 from tests.catalogue import model, sentences
 
 pytestmark = pytest.mark.skipif(not has_int8(), reason="this processor does not multiply int8")

@@ -9,7 +9,7 @@ from nmt.system.errors import UserError
 from nmt.text.lexicon import TRANSLATIONS, Lexicon
 from nmt.translation import shortlist as module
 from nmt.translation.shortlist import Candidates, Shortlist
-from nmt.translation.stepping import Stepper
+from nmt.translation.stepper import Stepper
 from tests.catalogue import DECODERS, model, sentences
 
 PAD, BOS, EOS = 0, 2, 3

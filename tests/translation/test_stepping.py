@@ -9,7 +9,7 @@ import torch
 from nmt.model import Seq2Seq
 from nmt.search import BeamSearch, GreedySearch, Hypothesis, Limits, Search
 from nmt.system.compute import Compute
-from nmt.translation.stepping import Stepper
+from nmt.translation.stepper import Stepper
 from tests.catalogue import ATTENTIVE, SCORES, WITH_ATTENTION, model, searched, sentences
 
 BOS, EOS = 2, 3

@@ -13,9 +13,9 @@ from nmt.kernels.dot_tanh import at_least_float32
 from nmt.kernels.energies import ProjectedMemory, Query
 from nmt.model.contract import DecoderParts, Encoded, head_names
 from nmt.model.layered import of_all_layers
-from nmt.model.recurrent.decoder import Products, RecurrentDecoder, RecurrentState, Seen, linear
 from nmt.model.recurrent.first_state import FirstStateKind
 from nmt.model.recurrent.readouts import FromState, product_type
+from nmt.model.recurrent.recurrent_decoder import Products, RecurrentDecoder, RecurrentState, Seen, linear
 from nmt.system.errors import SettingError, UserError
 
 

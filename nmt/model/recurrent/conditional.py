@@ -7,9 +7,9 @@ from nmt.kernels.attentive_gru import Inner
 from nmt.kernels.gru import gru
 from nmt.model.contract import Asks, Decoded, DecoderParts
 from nmt.model.recurrent.attentive import AttentiveDecoder, RecurrentMemory
-from nmt.model.recurrent.decoder import RecurrentState, Seen, layer_parameters
 from nmt.model.recurrent.first_state import FirstStateKind
 from nmt.model.recurrent.readouts import product_type
+from nmt.model.recurrent.recurrent_decoder import RecurrentState, Seen, layer_parameters
 from nmt.system.limits import Fraction, Layers, Positive
 
 

@@ -5,9 +5,9 @@ from torch import Tensor
 from nmt.kernels import input_feeding_gru, is_fast
 from nmt.model.contract import Asks, Decoded, DecoderParts
 from nmt.model.recurrent.attentive import AttentiveDecoder, RecurrentMemory
-from nmt.model.recurrent.decoder import RecurrentState, Seen, layer_parameters, linear
 from nmt.model.recurrent.first_state import FirstStateKind
 from nmt.model.recurrent.readouts import FromState, Tanh
+from nmt.model.recurrent.recurrent_decoder import RecurrentState, Seen, layer_parameters, linear
 from nmt.system.errors import UserError
 from nmt.system.limits import Fraction, Layers, Positive
 

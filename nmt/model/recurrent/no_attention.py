@@ -6,9 +6,9 @@ from torch import Tensor
 
 from nmt.kernels import is_fast
 from nmt.model.contract import DecoderParts, Encoded
-from nmt.model.recurrent.decoder import Products, RecurrentDecoder, RecurrentState, Seen, linear
 from nmt.model.recurrent.first_state import FirstStateKind
 from nmt.model.recurrent.readouts import FromContext
+from nmt.model.recurrent.recurrent_decoder import Products, RecurrentDecoder, RecurrentState, Seen, linear
 from nmt.system.errors import UserError
 from nmt.system.limits import Fraction, Layers, Positive
 

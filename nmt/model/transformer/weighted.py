@@ -6,7 +6,7 @@ Shapes: N sentences, H heads, T words, d the size of a head's context, D of a wo
 import torch
 from torch import Tensor, nn
 
-from nmt.attention.heads import HeadLinear, by_head
+from nmt.attention.head_parameters import HeadLinear, by_head
 from nmt.system.errors import SettingError
 
 

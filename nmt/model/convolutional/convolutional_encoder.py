@@ -7,7 +7,12 @@ import torch
 from torch import Tensor, nn
 
 from nmt.model.contract import Encoded, Encoder
-from nmt.model.convolutional.layer import GatedConvolution, NormalLinear, PositionedEntrance, normalise_weights
+from nmt.model.convolutional.convolutional_layer import (
+    GatedConvolution,
+    NormalLinear,
+    PositionedEntrance,
+    normalise_weights,
+)
 from nmt.model.positions import Positions
 from nmt.system.limits import Fraction, Layers, Positive
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from nmt.attention import Attention, Memory
 from nmt.model.contract import Encoded, Encoder, head_names
 from nmt.model.positions import Positions
-from nmt.model.transformer.layer import EncoderLayer, Entrance, Norm
+from nmt.model.transformer.transformer_layer import EncoderLayer, Entrance, Norm
 from nmt.system.limits import Fraction, Layers, Positive
 
 

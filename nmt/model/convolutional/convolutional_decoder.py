@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from nmt.attention import Attended, Attention, AttentionState, Memory
 from nmt.kernels.dot_tanh import at_least_float32
 from nmt.model.contract import Asks, Decoded, DecoderParts, Encoded
-from nmt.model.convolutional.layer import (
+from nmt.model.convolutional.convolutional_layer import (
     HALF_VARIANCE,
     GatedConvolution,
     NormalLinear,

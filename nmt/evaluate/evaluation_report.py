@@ -12,7 +12,7 @@ from nmt.inspection.details import DETAILS, described_search, translate
 from nmt.inspection.document import Details, Style, document
 from nmt.inspection.doubt import DoubtEvidence, DoubtModel
 from nmt.system.files import write_text
-from nmt.translation.heads import AUTO, Heads
+from nmt.translation.named_heads import AUTO, Heads
 from nmt.translation.request import Request
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation

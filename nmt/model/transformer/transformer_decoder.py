@@ -10,7 +10,7 @@ from nmt.attention import AttentionState, Memory
 from nmt.attention.windows import Causal
 from nmt.model.contract import Asks, Decoded, DecoderParts, Encoded, head_names
 from nmt.model.layered import LayeredDecoder, LayeredMemory, of_all_layers
-from nmt.model.transformer.layer import DecoderLayer, Entrance, Norm
+from nmt.model.transformer.transformer_layer import DecoderLayer, Entrance, Norm
 from nmt.system.limits import Fraction, Layers, Positive
 
 
