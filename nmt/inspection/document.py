@@ -20,7 +20,7 @@ from nmt.alignment.units import unit_spans, units
 from nmt.alignment.word_weights import links
 from nmt.inspection.doubt import DoubtModel
 from nmt.inspection.search_tree import Node
-from nmt.inspection.steps import Inspected, LayerStages, Readout, Vectors
+from nmt.inspection.steps import Inspected, LayerStages, ReadoutVectors, Vectors
 from nmt.links import format_links
 from nmt.text.spans import Span
 from nmt.text.tokenizer import BOS, SPECIAL_PIECES, Vocabulary
@@ -258,7 +258,7 @@ def _vectors(vectors: Vectors, most: int) -> Json:
     }
 
 
-def _readout(readout: Readout) -> Json:
+def _readout(readout: ReadoutVectors) -> Json:
     features = readout.features
     most = max(FEWEST, COMPONENTS // (4 * len(features)))
     return {"equation": readout.equation, "shape": list(features.shape), "shown": min(most, features.shape[1]),

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from nmt.attention import Attention, Stages
 from nmt.inspection.document import _layers, _readout
-from nmt.inspection.steps import Inspected, LayerStages, Readout, vectors_of
+from nmt.inspection.steps import Inspected, LayerStages, ReadoutVectors, vectors_of
 from nmt.model.contract import Asks
 from nmt.model.recurrent.bahdanau import Bahdanau
 from nmt.model.recurrent.luong import Luong
@@ -78,7 +78,7 @@ def inspected(mechanism: Attention, queries: Tensor, values: Tensor, asks: Asks 
     vectors = vectors_of(mechanism, stages.queries[0], slots, slots, asks)
     parts = Stages(stages.energies[0], view, stages.shares[0], stages.weights[0], stages.queries[0])
     layer = LayerStages(mechanism, ["0"], parts, None, vectors)
-    readout = Readout(attended.context[0], "r_t = c_t")
+    readout = ReadoutVectors(attended.context[0], "r_t = c_t")
     return Inspected([4, 5], torch.zeros(2, 6), None, [layer], readout), stages.weights[0]
 
 
