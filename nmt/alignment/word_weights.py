@@ -105,7 +105,7 @@ def saliency_weights(translation: Translation, units: tuple[Units, Units] | None
     """The saliency of source words for target words, [Tw, Sw]; a row sums to one, or to zero where nothing helps.
 
     A source piece's saliency is the inner product of its embedding and the gradient of log p(piece of the target), a
-    signed number (Ding et al. 2019; see `nmt.translation.forced_decoding.saliency`). It is linear, so that a word's is
+    signed number (Ding et al. 2019; see `nmt.translation.forced_passes.saliency`). It is linear, so that a word's is
     the sum over its pieces on both sides. A negative one says that the source word speaks against the target word: it
     counts as zero, and a row is divided by its sum.
 

@@ -3,7 +3,7 @@
 Rows are words of the translation, columns words of the source.
 
 attention: the weights.
-gradient: gradient times input, the sum over the pieces (`nmt.translation.forced_decoding.saliency`); with a sign.
+gradient: gradient times input, the sum over the pieces (`nmt.translation.forced_passes.saliency`); with a sign.
 erasure: how much the log-probability of a word falls if a source word is left out (Li, Monroe, Jurafsky 2016,
     "Understanding neural networks through representation erasure"); with a sign.
 
@@ -29,7 +29,7 @@ from nmt.inspection.steps import ForcedSource, context_of, piece_log_probs, toke
 from nmt.system.errors import UserError
 from nmt.text.canonical import shows_nothing
 from nmt.text.tokenizer import EOS
-from nmt.translation.forced_decoding import saliency
+from nmt.translation.forced_passes import saliency
 from nmt.translation.request import Request
 from nmt.translation.stepper import evaluating
 from nmt.translation.translator import Translator

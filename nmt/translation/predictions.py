@@ -10,7 +10,7 @@ from nmt.attention import Pins
 from nmt.data.batch import Batch, make_batch
 from nmt.data.document_lines import context_tensor
 from nmt.model import Seq2Seq
-from nmt.translation import forced_decoding
+from nmt.translation import forced_passes
 from nmt.translation.contexts import Tokens
 from nmt.translation.stepper import evaluating
 from nmt.translation.types import Translation
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from nmt.translation.translator import Translator
 
 FORCED_PLACES = 100_000  # limit on sentences times longest length squared in a batch of forced decoding
-Look = Callable[[Seq2Seq, Batch, Sequence[Pins]], forced_decoding.Forced]
+Look = Callable[[Seq2Seq, Batch, Sequence[Pins]], forced_passes.Forced]
 
 
 class Pair(NamedTuple):
@@ -77,7 +77,7 @@ def predict_again(translator: "Translator", translations: Sequence[Translation])
     results = [*translations]
     rows = [row for row, each in enumerate(translations) if can_look(each)]
     pairs = [Pair(*ids_of(translator.tokenizer, each), each.pins) for each in (translations[row] for row in rows)]
-    for at, predicted in predictions(translator, pairs, forced_decoding.attention):
+    for at, predicted in predictions(translator, pairs, forced_passes.attention):
         each = results[rows[at]]
         count = len(each.pieces)  # without the end if the length limit cut the translation
         weights = None if predicted.weights is None else predicted.weights[:, :count, : len(each.source_pieces)]

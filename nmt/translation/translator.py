@@ -21,7 +21,7 @@ from nmt.text.spans import Span, words_of
 from nmt.text.tokenizer import BOS, EOS, SPECIAL_PIECES, Tokenizer
 from nmt.text.word_edges import word_edges
 from nmt.translation import contexts as of_context
-from nmt.translation import forced_decoding
+from nmt.translation import forced_passes
 from nmt.translation.batches import search_batches, split
 from nmt.translation.glossary import constraints_of
 from nmt.translation.named_heads import Heads
@@ -236,14 +236,14 @@ class Translator:
     ) -> list[Translation]:
         """Forced decoding of `targets` by the first model: one Translation per sentence, with attention weights."""
         with self.compute.autocast():
-            return self._force(sources, targets, forced_decoding.attention, contexts)
+            return self._force(sources, targets, forced_passes.attention, contexts)
 
     def saliency(
         self, sources: Sequence[str], targets: Sequence[str], contexts: Sequence[Sequence[str]] = ()
     ) -> list[Translation]:
-        """As `force`, with the saliency of source pieces instead of weights, one head; see `forced_decoding`."""
+        """As `force`, with the saliency of source pieces instead of weights, one head; see `forced_passes`."""
         # In float32: saliency depends on small differences.
-        return self._force(sources, targets, forced_decoding.saliency, contexts)
+        return self._force(sources, targets, forced_passes.saliency, contexts)
 
     def look(self, translations: Sequence[Translation]) -> list[Views | None]:
         """Each translation with the weights of every attention of the first model, which predicts its pieces again.

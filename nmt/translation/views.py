@@ -12,7 +12,7 @@ from nmt.data.document_lines import context_tensor
 from nmt.model import Seq2Seq
 from nmt.system.compute import Compute
 from nmt.text.tokenizer import BOS, EOS, SPECIAL_PIECES, Tokenizer
-from nmt.translation import forced_decoding
+from nmt.translation import forced_passes
 from nmt.translation.contexts import Tokens, weights_of_context, with_context
 from nmt.translation.types import Translation, Views
 
@@ -41,7 +41,7 @@ def views(model: Seq2Seq, tokenizer: Tokenizer, translation: Translation, comput
     source, target, before = ids_of(tokenizer, translation)
     batch = make_batch([source], [target], [0])._replace(context=context_tensor([before]))
     with compute.autocast(), torch.no_grad():
-        looks = forced_decoding.look(model, batch.to(compute.device), [translation.pins])
+        looks = forced_passes.look(model, batch.to(compute.device), [translation.pins])
     encoder, decoder, cross, context = (_array(weights) for weights in looks)
     count = len(pieces)  # without the end if the length limit cut the translation
     seen = None

@@ -17,7 +17,7 @@ from nmt.model.context.segments import Segments
 from nmt.model.transformer.transformer_encoder import TransformerEncoder
 from nmt.system.errors import UserError
 from nmt.text.tokenizer import EOS
-from nmt.translation import forced_decoding
+from nmt.translation import forced_passes
 from tests.catalogue import ENCODERS, model, options, sentences
 
 MECHANISMS = options("context")
@@ -138,7 +138,7 @@ def test_looking_finds_every_token_of_the_context(context: str, encoder: str) ->
     made = with_context(context, f"encoder={encoder}", "decoder.first_state=mean")
     tokens = sentences(LENGTHS, 23)[0]
     batch = make_batch([row[:length].tolist() for row, length in zip(tokens, LENGTHS, strict=True)], [[5, 6]] * 3)
-    looks = forced_decoding.look(made, batch._replace(context=context_tensor(BEFORE)))
+    looks = forced_passes.look(made, batch._replace(context=context_tensor(BEFORE)))
     assert looks.cross is not None
     for row, (own, before) in enumerate(zip([5, 3, 6], [7, 0, 5], strict=True)):
         if looks.context is None:
@@ -238,7 +238,7 @@ def test_hierarchical_attention_by_hand() -> None:
     source, mask, lengths = batch.source, batch.source_mask, batch.source_lengths
     encoded, looks = (
         made.encoded(made.source_embedding(source), mask, lengths, batch.context),
-        forced_decoding.look(made, batch),
+        forced_passes.look(made, batch),
     )
     embed, encode = made.source_embedding, made.encoder
     states = encode(embed(source), mask, lengths).values

@@ -17,7 +17,7 @@ from nmt.search import BeamSearch, GreedySearch, Limits, Search
 from nmt.text.tokenizer import BOS, EOS, PAD, UNK
 from nmt.training import loss
 from nmt.training.loss import batch_loss
-from nmt.translation import forced_decoding
+from nmt.translation import forced_passes
 from nmt.translation.stepper import Stepper
 from tests.catalogue import WITH_ATTENTION, attentive, model, started, thinned
 
@@ -230,8 +230,8 @@ def test_given_targets_are_scored_by_the_mixture(overrides: tuple[str, ...]) -> 
     expected = marginal(made, batch).item()
     with torch.inference_mode():
         assert -batch_loss(made, batch).negative_log_likelihood.item() == pytest.approx(expected, abs=1e-5)
-    assert forced_decoding.attention(made, batch).log_probs.sum().item() == pytest.approx(expected, abs=1e-5)
-    assert forced_decoding.saliency(made, batch).log_probs.sum().item() == pytest.approx(expected, abs=1e-5)
+    assert forced_passes.attention(made, batch).log_probs.sum().item() == pytest.approx(expected, abs=1e-5)
+    assert forced_passes.saliency(made, batch).log_probs.sum().item() == pytest.approx(expected, abs=1e-5)
 
 
 @pytest.mark.parametrize("count", [None, 1, 2, 9], ids="searched={}".format)

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from nmt.data.batch import Batch, make_batch
 from nmt.model import Seq2Seq
-from nmt.translation import forced_decoding
+from nmt.translation import forced_passes
 from tests.catalogue import DECODERS, model
 
 SOURCES, TARGETS = [[5, 6, 7], [8], [9, 10, 11, 12, 13]], [[9, 4], [5, 6, 7, 8], [14]]
@@ -28,7 +28,7 @@ def log_probs(made: Seq2Seq, batch: Batch, scales: Tensor) -> Tensor:
 def test_saliency_is_the_slope_of_a_switch_on_each_source_piece(overrides: tuple[str, ...]) -> None:
     """Scaling an embedding by 1 + h changes log p(y_t) by h psi(x_j, y_t): Ding et al. 2019."""
     made, batch = model(*overrides), make_batch(SOURCES, TARGETS)
-    found = forced_decoding.saliency(made, batch)
+    found = forced_passes.saliency(made, batch)
     assert found.weights is not None
     assert found.weights.shape == (3, 1, 5, 6)
     ones, step = torch.ones(batch.source.shape, dtype=torch.float64), 1e-5
@@ -46,10 +46,10 @@ def test_the_deviations_of_layer_normalisation_are_constants(norm: str, monkeypa
     """Ali et al. 2022: the gradient is that of a model that divides by the deviations of this sentence."""
     made = model("encoder=transformer", "decoder=transformer", f"encoder.norm={norm}", f"decoder.norm={norm}")
     batch = make_batch(SOURCES, TARGETS)
-    plain = forced_decoding.attention(made, batch).log_probs
-    found = forced_decoding.saliency(made, batch)
+    plain = forced_passes.attention(made, batch).log_probs
+    found = forced_passes.saliency(made, batch)
     torch.testing.assert_close(found.log_probs, plain)
-    torch.testing.assert_close(forced_decoding.attention(made, batch).log_probs, plain, rtol=0, atol=0)
+    torch.testing.assert_close(forced_passes.attention(made, batch).log_probs, plain, rtol=0, atol=0)
 
     def divided(norm: torch.nn.LayerNorm, values: torch.Tensor) -> torch.Tensor:
         deviation = (values.var(-1, correction=0, keepdim=True) + norm.eps) ** 0.5
@@ -70,12 +70,12 @@ def test_the_deviations_of_layer_normalisation_are_constants(norm: str, monkeypa
 @every
 def test_padding_and_other_sentences_have_no_part_in_it(overrides: tuple[str, ...]) -> None:
     made, batch = model(*overrides), make_batch(SOURCES, TARGETS)
-    found = forced_decoding.saliency(made, batch).weights
+    found = forced_passes.saliency(made, batch).weights
     assert found is not None
     assert (found.masked_select(~batch.source_mask[:, None, None]) == 0).all()
     assert (found.masked_select(~batch.target_mask[:, None, :, None]) == 0).all()
     for row, (source, target) in enumerate(zip(SOURCES, TARGETS)):
-        alone = forced_decoding.saliency(made, make_batch([source], [target])).weights
+        alone = forced_passes.saliency(made, make_batch([source], [target])).weights
         assert alone is not None
         here = found[row : row + 1, :, : alone.shape[2], : alone.shape[3]]
         torch.testing.assert_close(here, alone, atol=1e-5, rtol=1e-4)
@@ -84,8 +84,8 @@ def test_padding_and_other_sentences_have_no_part_in_it(overrides: tuple[str, ..
 @every
 def test_both_give_the_same_log_probabilities(overrides: tuple[str, ...]) -> None:
     made, batch = model(*overrides), make_batch(SOURCES, TARGETS)
-    found = forced_decoding.attention(made, batch)
-    torch.testing.assert_close(found.log_probs, forced_decoding.saliency(made, batch).log_probs)
+    found = forced_passes.attention(made, batch)
+    torch.testing.assert_close(found.log_probs, forced_passes.saliency(made, batch).log_probs)
     expected = log_probs(made, batch, torch.ones(batch.source.shape, dtype=torch.float64))
     torch.testing.assert_close(found.log_probs.double(), expected, atol=1e-5, rtol=1e-5)
     assert (found.weights is None) == (overrides == ("decoder=none",))
@@ -93,5 +93,5 @@ def test_both_give_the_same_log_probabilities(overrides: tuple[str, ...]) -> Non
 
 def test_a_model_keeps_its_gradients_to_itself() -> None:
     made = model()
-    forced_decoding.saliency(made, make_batch(SOURCES, TARGETS))
+    forced_passes.saliency(made, make_batch(SOURCES, TARGETS))
     assert all(parameter.grad is None for parameter in made.parameters())

@@ -1,4 +1,4 @@
-"""`forced_decoding.look`: the weights of all three kinds of attention, against torch's, and what must hold of them."""
+"""`forced_passes.look`: the weights of all three kinds of attention, against torch's, and what must hold of them."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from nmt.model.transformer.transformer_decoder import TransformerDecoder
 from nmt.model.transformer.transformer_encoder import TransformerEncoder
 from nmt.search import GreedySearch
 from nmt.text.tokenizer_trainer import TokenizerTrainer
-from nmt.translation import forced_decoding
+from nmt.translation import forced_passes
 from nmt.translation.translator import Translator
 from tests.catalogue import ENCODERS, WIRINGS, model, thinned
 from tests.model.test_transformer import BOTH, SCALED, layers_of, torch_state, torch_weights
@@ -55,7 +55,7 @@ def test_weights_are_those_of_torch_in_every_layer(norm: str) -> None:
     made = model(*BOTH, *SCALED, f"encoder.norm={norm}", f"decoder.norm={norm}", "encoder.size=15")
     assert isinstance(made.encoder, TransformerEncoder)
     assert isinstance(made.decoder, TransformerDecoder)
-    looks = forced_decoding.look(made, BATCH)
+    looks = forced_passes.look(made, BATCH)
     padded, pre = ~BATCH.source_mask, norm == "pre"
     settings: dict[str, Any] = {"dropout": 0.0, "batch_first": True, "norm_first": pre, "dtype": torch.float64}
     layers, decoder_layers = layers_of(made)
@@ -102,7 +102,7 @@ def test_weights_are_those_of_torch_in_every_layer(norm: str) -> None:
 @every
 def test_rows_sum_to_one_padding_gets_nothing_and_the_future_is_hidden(overrides: tuple[str, ...]) -> None:
     made = model(*overrides)
-    looks = forced_decoding.look(made, BATCH)
+    looks = forced_passes.look(made, BATCH)
     assert looks.encoder is not None
     assert looks.decoder is not None
     assert looks.cross is not None
@@ -124,8 +124,8 @@ def test_rows_sum_to_one_padding_gets_nothing_and_the_future_is_hidden(overrides
 @every
 def test_looking_changes_nothing_and_a_batch_equals_its_sentences(overrides: tuple[str, ...]) -> None:
     made = model(*overrides)
-    looks = forced_decoding.look(made, BATCH)
-    torch.testing.assert_close(looks.cross, forced_decoding.attention(made, BATCH).weights)
+    looks = forced_passes.look(made, BATCH)
+    torch.testing.assert_close(looks.cross, forced_passes.attention(made, BATCH).weights)
     source = BATCH.source, BATCH.source_mask, BATCH.source_lengths, BATCH.target_in
     with torch.no_grad(), observing(made):
         looked = made(*source, weights=False)
@@ -133,7 +133,7 @@ def test_looking_changes_nothing_and_a_batch_equals_its_sentences(overrides: tup
     torch.testing.assert_close(looked.features, decoded.features)
     assert decoded.weights is None
     for row, pair in enumerate(zip(SOURCES, TARGETS)):
-        alone = forced_decoding.look(made, make_batch([pair[0]], [pair[1]]))
+        alone = forced_passes.look(made, make_batch([pair[0]], [pair[1]]))
         for together, single in zip(looks[:3], alone[:3], strict=True):
             assert together is not None
             assert single is not None
@@ -149,7 +149,7 @@ def test_a_step_at_a_time_sees_the_same_as_all_at_once() -> None:
     with torch.no_grad():
         for name in missing:
             by_step.get_parameter(name).zero_()
-    for expected, seen in zip(forced_decoding.look(at_once, BATCH), forced_decoding.look(by_step, BATCH)):
+    for expected, seen in zip(forced_passes.look(at_once, BATCH), forced_passes.look(by_step, BATCH)):
         torch.testing.assert_close(seen, expected)
 
 
@@ -157,7 +157,7 @@ def test_a_step_at_a_time_sees_the_same_as_all_at_once() -> None:
 @pytest.mark.parametrize("decoder", [*WIRINGS, "transformer"])
 def test_what_a_model_does_not_have_is_none(encoder: str, decoder: str) -> None:
     made = model(f"encoder={encoder}", f"decoder={decoder}")
-    looks = forced_decoding.look(made, BATCH)
+    looks = forced_passes.look(made, BATCH)
     for weights, heads in zip(
         looks[:3], (made.encoder.heads, made.decoder.self_heads, made.decoder.heads), strict=True
     ):

@@ -1,4 +1,4 @@
-/** Weights of a translation: heads, units, words, links. As translation/named_heads.py and alignment/word_weights.py. */
+/** Weights of a translation: heads, units, words, links. As translation/named_heads.py, alignment/word_weights.py. */
 
 import { visible } from "./text.js";
 
