@@ -4,6 +4,7 @@ Run by hand with `-m browser`. The tests are skipped where Chromium or the extra
 """
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -187,3 +188,52 @@ def test_nothing_is_cut_off_and_no_barrier_is_found(visit: Visit, file: str, siz
     for box in page.locator(".wide").all():
         assert box.bounding_box()["width"] <= width
     assert barriers(page) == []
+
+
+def test_all_heads_are_a_grid_that_leads_to_each(visit: Visit, file: str) -> None:
+    page = visit(file)
+    page.get_by_label("Shown run").select_option("1")
+    alignment = page.locator("#v-alignment")
+    alignment.get_by_label("View").select_option("heads")
+    heads = alignment.locator("svg.heads g[data-head]")
+    assert [each.get_attribute("data-head") for each in heads.all()] == ["1.1", "1.2", "2.1", "2.2"]
+    assert heads.first.get_attribute("aria-label") == "layer 1, head 1: “dogs” at “Hunde” 75 %, “two” at “Zwei” 50 %"
+    page.locator("#v-sentence .sentence").nth(1).get_by_role("button", name="dogs").hover()
+    assert alignment.locator(".cross-row[visibility=visible]").count() == 4, "a word is framed in all of them"
+    alignment.get_by_label("Heads of").select_option("2")
+    assert heads.count() == 2
+    heads.first.focus()
+    page.keyboard.press("ArrowRight")
+    assert "layer 2, head 2" in alignment.locator(".status").inner_text()
+    assert barriers(page) == []
+    assert b"<svg" in saved(page, "#v-alignment", "SVG")
+    heads.nth(1).focus()
+    page.keyboard.press("Enter")
+    assert alignment.get_by_label("Head", exact=True).input_value() == "2.2"
+    assert alignment.get_by_role("grid").count() == 1
+
+
+def test_self_attention_says_which_side_asks_and_has_it_at_the_left(visit: Visit, tmp_path: Path) -> None:
+    made = documents.dogs()
+    own = {"heads": ["0"], "shape": [1, 4, 4], "data": [0.25] * 16, "bytes": None}
+    made["hypotheses"][0]["weights"]["encoder"] = own
+    data = {"sentences": [{"line": 1, "translations": [{"name": "one", "translation": made}], "reference": None}],
+            "corpus": None}  # fmt: skip
+    path = tmp_path / "own.html"
+    path.write_text(embed.page("Own", f"<main><h1>Own</h1>{embed.viewer('v', data)}</main>"), encoding="utf-8")
+    page = visit(path.as_uri())
+    alignment = page.locator("#v-alignment")
+    alignment.get_by_label("View").select_option("links")
+    sides = {}
+    for use in ("cross", "encoder"):
+        alignment.get_by_label("Attention").select_option(use)
+        row, column = (alignment.locator(f"svg g[data-{side}='0'] rect").bounding_box() for side in ("row", "column"))
+        sides[use] = row["x"] < column["x"]
+        label = {"cross": "target, asks", "encoder": "query, asks"}[use]
+        assert alignment.locator("svg.links > text").all_text_contents().count(label) == 1
+    assert sides == {"cross": False, "encoder": True}
+    alignment.locator("svg g[data-row='0']").focus()
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("document.activeElement.dataset.column") == "0", "the keys are at the right"
+    alignment.get_by_label("View").select_option("matrix")
+    assert "query, asks ↓" in alignment.locator(".corner").inner_text()

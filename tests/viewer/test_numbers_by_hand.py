@@ -157,9 +157,9 @@ def test_a_share_is_that_of_the_hand_example(normaliser: str, visit: Visit, tmp_
 @pytest.mark.parametrize(
     ("wiring", "line"),
     [
-        (Bahdanau, "Who asks: s_1, the state before step t: the decoder attends first, then updates to s_t. "
+        (Bahdanau, "Who asks: s_1, the state before step 2: the decoder attends first, then updates to s_2. "
                    "It has read the beginning <s>, and no word. q_2 = s_1 = [1.000, 2.000]"),
-        (Luong, "Who asks: s_2, the state of step t: the decoder updates first, then attends. "
+        (Luong, "Who asks: s_2, the state of step 2: the decoder updates first, then attends. "
                 "It has read the words up to “x”. q_2 = s_2 = [1.000, 2.000]"),
     ],
 )  # fmt: skip

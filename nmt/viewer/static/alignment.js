@@ -1,7 +1,8 @@
 /** The section of alignments: links, matrix and list of the same weights. */
 
-import { bar, choice, h, roving, table } from "./dom.js";
-import { linksFigure, matrixFigure } from "./figures.js";
+import { bar, choice, h, roving, scrolling, table } from "./dom.js";
+import { linksFigure, matrixFigure, rowsAreLeft } from "./figures.js";
+import { headsBox, headsFigure, layerChoice, viewsOf } from "./heads.js";
 import { isLit, matrixTable, valueOf } from "./matrix.js";
 import { saving } from "./export.js";
 import { lights } from "./state.js";
@@ -101,7 +102,7 @@ function linksBox(view, kept, selection, width, mass) {
     const at = nodes(side).indexOf(from);
     const last = nodes(side).length - 1;
     if (key === "ArrowLeft" || key === "ArrowRight") {
-      const other = nodes(key === "ArrowLeft" ? "column" : "row");
+      const other = nodes((key === "ArrowLeft") === rowsAreLeft(view) ? "row" : "column");
       return other[Math.min(at, other.length - 1)];
     }
     const to = { ArrowUp: at - 1, ArrowDown: at + 1, Home: 0, End: last }[key];
@@ -125,11 +126,26 @@ function isPartner(view, kept, element, value) {
   return value.column !== undefined && value.row === undefined && own.row !== undefined && kept[own.row][value.column];
 }
 
+/** How the weights are drawn; the grid of all heads needs several. */
+function formOf(view, settings) {
+  const usual = view.columns.length > LONG ? "links" : "matrix";
+  const form = settings.get("view", usual);
+  return form === "heads" && view.heads.length < 2 ? usual : form;
+}
+
+/** Which side of a view asks, in the words of the pictures. */
+const ASKS = {
+  cross: ["target, asks", "source, is looked at"],
+  context: ["target, asks", "sentences before, are looked at"],
+  encoder: ["query, asks", "key, is looked at"],
+  decoder: ["query, asks", "key, is looked at"],
+};
+
 /** The settings of the section. */
 function controls(hypothesis, view, settings) {
   const set = (name) => (value) => settings.set({ [name]: value });
   const uses = usesOf(hypothesis);
-  const form = settings.get("view", view.columns.length > LONG ? "links" : "matrix");
+  const form = formOf(view, settings);
   return h(
     "div",
     { class: "controls" },
@@ -139,6 +155,7 @@ function controls(hypothesis, view, settings) {
         ["matrix", "matrix"],
         ["links", "links"],
         ["list", "list"],
+        ...(view.heads.length > 1 ? [["heads", "all heads"]] : []),
       ],
       form,
       set("view"),
@@ -148,10 +165,11 @@ function controls(hypothesis, view, settings) {
           "Attention",
           uses.map((use) => [use, USES[use]]),
           view.use,
-          (use) => settings.set({ use, head: "" }),
+          (use) => settings.set({ use, head: "", layer: "" }),
         )
       : null,
-    view.heads.length > 1
+    form === "heads" ? layerChoice(view, settings) : null,
+    view.heads.length > 1 && form !== "heads"
       ? choice(
           "Head",
           selections(view.heads).map((name) => [name, headTitle(name)]),
@@ -244,16 +262,24 @@ export function showAlignment(box, translation, hypothesis, settings, selection,
   }
   const kept = strongest(view.weights, Number(settings.get("mass", "1")));
   if (translation.gold) view.gold = goldOf(view, translation.gold);
-  const form = settings.get("view", view.columns.length > LONG ? "links" : "matrix");
+  const form = formOf(view, settings);
+  view.sides = ASKS[view.use];
   const status = h("p", { class: "status", role: "status" });
   const label = `Attention, ${headTitle(view.head)}: rows look at columns`;
   const width = Math.max(280, Math.min(640, box.clientWidth || 640));
+  const grid = form === "heads" ? viewsOf(translation, hypothesis, view, settings.get("layer")) : null;
+  const open = (head) => settings.set({ head, view: "matrix", why: "" });
+  const say = (text) => {
+    status.textContent = text;
+  };
   const figure =
     form === "links"
       ? linksBox(view, kept, selection, width, settings.get("mass", "1"))
       : form === "list"
         ? listTable(view, kept, selection)
-        : matrixTable(view, kept, selection, { label, bars: true });
+        : form === "heads"
+          ? scrolling("All heads", headsBox(grid, box.clientWidth || 640, selection, open, say))
+          : matrixTable(view, kept, selection, { label, bars: true });
   selection.listen((value) => {
     status.textContent = said(view, value);
   });
@@ -271,9 +297,11 @@ export function showAlignment(box, translation, hypothesis, settings, selection,
           "Entropy: 0 looks at one place, more at several. Coverage: the attention that a source word gets in all.",
         )
       : "",
+    grid ? h("p", { class: "note" }, `Rows: ${view.sides[0]}. Columns: ${view.sides[1]}. A click shows one head.`) : "",
     figure,
     saving("alignment", {
-      svg: () => (form === "links" ? linksFigure(view, kept, 640) : matrixFigure(view, kept)),
+      svg: () =>
+        grid ? headsFigure(grid, 2000) : form === "links" ? linksFigure(view, kept, 640) : matrixFigure(view, kept),
       json: () => ({
         rows: view.rows,
         columns: view.columns,

@@ -6,23 +6,28 @@ import { percent, shortened } from "./text.js";
 const ROW = 26;
 const LETTER = 8; // pixels, about the width of a letter
 
+/** Self-attention has the side that asks at the left, as BertViz draws it; else the source is left, as it is read. */
+export const rowsAreLeft = (view) => view.use === "encoder" || view.use === "decoder";
+
 /**
- * Links: source words at the left, target words at the right, a line for each weight.
+ * Links: source words at the left, target words at the right, a line for each weight; of self-attention see above.
  * @param {object} view of `viewOf`.
  * @param {boolean[][]} kept which weights are drawn.
  * @param {number} width in pixels.
  */
 export function linksFigure(view, kept, width) {
   const column = Math.round(width * 0.36);
-  const height = ROW * Math.max(view.rows.length, view.columns.length) + 12;
-  const middle = (at) => ROW * at + ROW / 2 + 6;
+  const turned = rowsAreLeft(view);
+  const top = view.sides ? 28 : 6;
+  const height = ROW * Math.max(view.rows.length, view.columns.length) + top + 6;
+  const middle = (at) => ROW * at + ROW / 2 + top;
   const [from, to] = [column, width - column];
   const bend = (to - from) / 2;
   const lines = s("g", { fill: "none", stroke: "currentColor" });
   view.weights.forEach((row, target) =>
     row.forEach((weight, source) => {
       if (!kept[target][source]) return;
-      const [one, two] = [middle(source), middle(target)];
+      const [one, two] = turned ? [middle(target), middle(source)] : [middle(source), middle(target)];
       const path = `M${from} ${one}C${from + bend} ${one} ${to - bend} ${two} ${to} ${two}`;
       lines.append(
         s("path", {
@@ -37,6 +42,12 @@ export function linksFigure(view, kept, width) {
       );
     }),
   );
+  const isRight = (side) => (side === "row") !== turned;
+  const heads = (view.sides ?? []).map((says, at) => {
+    const right = isRight(at ? "column" : "row");
+    const place = { x: right ? to + 8 : from - 8, y: 16, "text-anchor": right ? "start" : "end", "font-size": 12 };
+    return s("text", { ...place, fill: "currentColor", "fill-opacity": 0.75 }, says);
+  });
   const word = (unit, at, side) =>
     s(
       "g",
@@ -49,7 +60,7 @@ export function linksFigure(view, kept, width) {
         "aria-label": `${side === "row" ? "row" : "column"} ${at + 1}: ${unit.label}`,
       },
       s("rect", {
-        x: side === "row" ? to + 2 : 0,
+        x: isRight(side) ? to + 2 : 0,
         y: middle(at) - ROW / 2 + 1,
         width: column - 2,
         height: ROW - 2,
@@ -60,9 +71,9 @@ export function linksFigure(view, kept, width) {
       s(
         "text",
         {
-          x: side === "row" ? to + 8 : from - 8,
+          x: isRight(side) ? to + 8 : from - 8,
           y: middle(at) + 5,
-          "text-anchor": side === "row" ? "start" : "end",
+          "text-anchor": isRight(side) ? "start" : "end",
           "font-size": 15,
           fill: "currentColor",
           "fill-opacity": unit.end ? 0.75 : 1,
@@ -82,6 +93,7 @@ export function linksFigure(view, kept, width) {
       "aria-label": "Links between the words. Arrow keys move, Enter keeps a word lit.",
     },
     lines,
+    heads,
     view.columns.map((unit, at) => word(unit, at, "column")),
     view.rows.map((unit, at) => word(unit, at, "row")),
   );
@@ -103,6 +115,10 @@ export function matrixFigure(view, kept, title = "") {
   const height = above + cell * view.rows.length + 8;
   const picture = s("svg", { viewBox: `0 0 ${width} ${height}`, "font-size": 14 });
   if (title) picture.append(s("text", { x: 6, y: 16, fill: "currentColor", "font-weight": 600 }, title));
+  (view.sides ?? []).forEach((says, at) => {
+    const place = { x: left - 8, y: above - 6 - 14 * at, "text-anchor": "end", "font-size": 11 };
+    picture.append(s("text", { ...place, fill: "currentColor" }, `${says.split(",")[0]} ${at ? "→" : "↓"}`));
+  });
   view.columns.forEach((unit, at) => {
     const x = left + cell * at + cell / 2;
     picture.append(

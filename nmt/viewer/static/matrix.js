@@ -39,7 +39,7 @@ export function matrixTable(view, kept, selection, { label, signed = false, bars
   const head = h(
     "tr",
     {},
-    h("td", {}),
+    h("td", { class: "corner" }, view.sides ? [`${view.sides[1]} →`, h("br"), `${view.sides[0]} ↓`] : ""),
     view.columns.map((unit, at) =>
       h(
         "th",

@@ -16,16 +16,15 @@ export function vectorOf(part, head, at) {
 export function filled(text, t, j) {
   return text
     .replaceAll("(t-1)", String(t - 1))
+    .replaceAll("step t", `step ${t}`)
     .replace(/_t(?![a-z])/g, `_${t}`)
     .replace(/(?:_|row )j\b/g, (found) => found.replace("j", String(j)));
 }
 
 /** "0.5 × 2.0 + … ": the first products of a sum of many. */
 function products(left, right, size) {
-  const terms = left.slice(0, FIRST).map((value, at) => {
-    const sign = right[at] < 0 ? `(${number(right[at], 3)})` : number(right[at], 3);
-    return `${number(value, 3)} × ${sign}`;
-  });
+  const signed = (value) => (value < 0 ? `(${number(value, 3)})` : number(value, 3));
+  const terms = left.slice(0, FIRST).map((value, at) => `${signed(value)} × ${signed(right[at])}`);
   return terms.join(" + ") + (size > FIRST ? ` + … (${size} products)` : "");
 }
 
@@ -49,7 +48,7 @@ function asksLine(vectors, head, step, target) {
         : "It has read no word yet.";
   const state = filled(symbol, t, 0);
   const made = `q_${t} = ${vectors.projected ? "W^Q " : ""}${state} = `;
-  return { text: `Who asks: ${state}, ${says}. ${read} ${made}`, vector: query };
+  return { text: `Who asks: ${state}, ${filled(says, t, 0)}. ${read} ${made}`, vector: query };
 }
 
 /** What an energy is made of, in the order of its equation. @returns {Line[]} */
@@ -155,6 +154,7 @@ function strip(values, size) {
       width: wide * values.length,
       height: 14,
       viewBox: `0 0 ${wide * values.length} 14`,
+      preserveAspectRatio: "none",
       role: "img",
       "aria-label": `${of}, from ${range}`,
     },

@@ -1,0 +1,167 @@
+/** All heads at once: a small matrix for each, a row of them for each layer. */
+
+import { choice, roving, s } from "./dom.js";
+import { valueOf } from "./matrix.js";
+import { percent, shortened } from "./text.js";
+import { headTitle, partners, viewOf } from "./weights.js";
+
+const MOST = 8; // panels of a row, as in the pictures of nmt/drawing
+
+const layerOf = (name) => (name.includes(".") ? name.split(".")[0] : "");
+
+/** The layers of heads in order; one without a name where there is a single attention. */
+export const layersOf = (heads) => [...new Set(heads.map(layerOf))];
+
+/** The choice between the grid of the model and that of a layer; null where there is one layer. */
+export function layerChoice(view, settings) {
+  const layers = layersOf(view.heads);
+  if (layers.length < 2) return null;
+  const options = [["", "all layers"], ...layers.map((layer) => [layer, `layer ${layer}`])];
+  return choice("Heads of", options, settings.get("layer"), (layer) => settings.set({ layer }));
+}
+
+/** The views of the heads that are shown, row by row. */
+export function viewsOf(translation, hypothesis, view, layer) {
+  const rows = layersOf(view.heads)
+    .filter((each, _, layers) => !layers.includes(layer) || each === layer)
+    .map((each) => view.heads.filter((name) => layerOf(name) === each));
+  const cut = rows.flatMap((names) =>
+    Array.from({ length: Math.ceil(names.length / MOST) }, (_, at) => names.slice(MOST * at, MOST * (at + 1))),
+  );
+  const { use, unit, shift } = view;
+  return cut.map((names) => names.map((head) => viewOf(translation, hypothesis, { use, head, unit, shift })));
+}
+
+/** What a head does, in one sentence: where its heaviest rows look. */
+export function headSays(view) {
+  const best = view.rows
+    .map((unit, row) => ({ unit, ...(partners(view, "row", row)[0] ?? { weight: 0, at: 0 }) }))
+    .filter(({ unit, weight }) => !unit.end && weight > 0)
+    .sort((one, two) => two.weight - one.weight)
+    .slice(0, 2);
+  const looks = (at, weight) => `at “${view.columns[at].label}” ${percent(weight)}`;
+  const named = best.map(({ unit, at, weight }) => `“${unit.label}” ${looks(at, weight)}`);
+  return `${headTitle(view.head)}: ${named.join(", ") || "no weight"}`;
+}
+
+/**
+ * The grid as one picture.
+ * @param {object[][]} grid of `viewsOf`.
+ * @param {number} width in pixels, which cells become narrower for; they have at least 5.
+ */
+export function headsFigure(grid, width) {
+  const [view] = grid[0];
+  const [rows, columns] = [view.rows.length, view.columns.length];
+  const across = Math.max(...grid.map((row) => row.length));
+  const cell = Math.max(5, Math.min(13, Math.floor((width - 60) / across / columns)));
+  const named = cell >= 9; // smaller ones have no room for words
+  const longest = (units) => Math.min(14, Math.max(...units.map(({ label }) => [...label].length)));
+  const [left, above] = named ? [6.2 * longest(view.rows) + 10, 6.2 * longest(view.columns) + 10] : [4, 4];
+  const [wide, high] = [cell * columns + 14, cell * rows + 24];
+  const [whole, deep] = [left + wide * across, above + high * grid.length];
+  const picture = s("svg", {
+    viewBox: `0 0 ${whole} ${deep}`,
+    width: whole,
+    height: deep,
+    class: "heads",
+    role: "group",
+    "font-size": 10,
+    "aria-label": "All heads. Arrow keys move between them, Enter shows one alone.",
+  });
+  const word = (unit, place) => s("text", { ...place, fill: "currentColor" }, shortened(unit.label, 14));
+  if (named) {
+    view.rows.forEach((unit, row) =>
+      grid.forEach((_, line) =>
+        picture.append(
+          word(unit, { x: left - 5, y: above + high * line + 18 + cell * (row + 0.8), "text-anchor": "end" }),
+        ),
+      ),
+    );
+    view.columns.forEach((unit, column) =>
+      grid[0].forEach((_, at) => {
+        const x = left + wide * at + cell * (column + 0.8);
+        picture.append(word(unit, { transform: `translate(${x} ${above}) rotate(-90)` }));
+      }),
+    );
+  }
+  grid.forEach((line, down) =>
+    line.forEach((each, right) => {
+      const place = `translate(${left + wide * right} ${above + high * down})`;
+      picture.append(panel(each, cell, place, down + right === 0));
+    }),
+  );
+  return picture;
+}
+
+function panel(view, cell, place, first) {
+  const [wide, high] = [cell * view.columns.length, cell * view.rows.length];
+  const group = s("g", {
+    class: "node",
+    transform: place,
+    role: "button",
+    "data-stop": true,
+    "data-head": view.head,
+    tabindex: first ? 0 : -1,
+    "aria-label": headSays(view),
+  });
+  group.append(
+    s("rect", { x: -3, y: 2, width: wide + 6, height: high + 19, rx: 3, fill: "currentColor", "fill-opacity": 0 }),
+    s("text", { x: 0, y: 13, fill: "currentColor" }, view.head),
+    s("rect", { y: 18, width: wide, height: high, fill: "#ffffff", stroke: "#9aa1ab", "stroke-width": 0.6 }),
+  );
+  view.weights.forEach((row, at) =>
+    row.forEach((weight, column) => {
+      const where = { x: cell * column, y: 18 + cell * at, width: cell, height: cell };
+      const shown = weight >= 0.02 ? { fill: "#164a86", "fill-opacity": weight.toFixed(2) } : { "fill-opacity": 0 };
+      group.append(s("rect", { ...where, ...shown, "data-row": at, "data-column": column }));
+    }),
+  );
+  const frame = { fill: "none", stroke: "#b04f00", "stroke-width": 1.5, visibility: "hidden" };
+  group.append(s("rect", { ...frame, class: "cross-row", width: wide, height: cell }));
+  group.append(s("rect", { ...frame, class: "cross-column", y: 18, width: cell, height: high }));
+  return group;
+}
+
+/**
+ * The grid of heads, live: a word that is lit is framed in all of them, a click shows one head alone.
+ * @param {(head: string) => void} open shows a head.
+ * @param {(text: string) => void} say tells what a head does.
+ */
+export function headsBox(grid, width, selection, open, say) {
+  const picture = headsFigure(grid, width);
+  const cell = Number(picture.querySelector(".cross-row").getAttribute("height"));
+  const nodes = [...picture.querySelectorAll("g[data-head]")];
+  const views = new Map(grid.flat().map((view) => [view.head, view]));
+  const across = grid[0].length;
+  roving(picture, (key, from) => {
+    const at = nodes.indexOf(from);
+    const to = { ArrowLeft: at - 1, ArrowRight: at + 1, ArrowUp: at - across, ArrowDown: at + across }[key];
+    return nodes[key === "Home" ? 0 : key === "End" ? nodes.length - 1 : to] ?? null;
+  });
+  const headAt = (event) => event.target.closest("g[data-head]")?.getAttribute("data-head");
+  picture.addEventListener("focusin", (event) => say(headSays(views.get(headAt(event)))));
+  picture.addEventListener("click", (event) => headAt(event) && open(headAt(event)));
+  picture.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" && event.key !== " ") return;
+    event.preventDefault();
+    open(headAt(event));
+  });
+  picture.addEventListener("pointerover", (event) => {
+    if (event.pointerType === "touch") return;
+    selection.light(event.target.hasAttribute("data-row") ? valueOf(event.target) : null);
+    if (headAt(event)) say(headSays(views.get(headAt(event))));
+  });
+  picture.addEventListener("pointerleave", () => selection.light(null));
+  selection.listen((value) => {
+    for (const [name, at] of [
+      ["row", value?.row],
+      ["column", value?.column],
+    ]) {
+      for (const frame of picture.querySelectorAll(`.cross-${name}`)) {
+        frame.setAttribute("visibility", at === undefined ? "hidden" : "visible");
+        if (at !== undefined) frame.setAttribute(name === "row" ? "y" : "x", cell * at + (name === "row" ? 18 : 0));
+      }
+    }
+  });
+  return picture;
+}
