@@ -178,7 +178,7 @@ def test_files_of_ones_own_are_compared(swept: Path, here: Path, capfd: Capture)
 @pytest.mark.parametrize(
     ("line", "parts"),
     [
-        ([], ["runs= must be given", "nmt.compare runs=checkpoints/SWEEP"]),
+        ([], ["Give runs=FOLDER"]),
         (["runs=nowhere"], ["There is no run nowhere"]),
         (["runs={swept}/bahdanau-1/tokenizer"], ["is not a run"]),
         (["runs={swept}", "baseline=luong"], ["baseline=luong is not one of the variants", "bahdanau; no attention"]),

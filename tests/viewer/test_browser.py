@@ -71,8 +71,8 @@ def test_doubtful_words_are_marked_and_named(visit: Visit, file: str) -> None:
     title = page.locator("#v-sentence button.doubtful").get_attribute("title")
     assert title == "confidence 0.31: more likely wrong than right"
     assert page.locator("#v-sentence .sentences .note").inner_text() == (
-        "Confidence: mean 0.64, lowest 0.31 at dogs. Wavy words are more likely wrong than right: dogs. "
-        "Dotted words got hardly any attention: Zwei."
+        "Confidence: mean 0.64, lowest 0.31 at “dogs”. Wavy words are more likely wrong than right: “dogs”. "
+        "Dotted words got hardly any attention: “Zwei”."
     )
 
 
