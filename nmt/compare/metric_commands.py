@@ -12,15 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from nmt.compare.results import Result, RunOnSplit
+from nmt.compare.results import OF_HEADS, Result, RunOnSplit
 from nmt.compare.systems import check_named
 from nmt.evaluation.metrics import MetricScore
 from nmt.system.errors import UserError
 from nmt.system.files import write_text
 from nmt.system.terminal import print_message
 
-_NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
-_OURS = ("bleu", "chrf", "ter")
+_NUMBER = re.compile(
+    r"(?<![\w.,])[-+]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?|nan|inf(?:inity)?)(?![\w,])", re.IGNORECASE
+)
+_OURS = ("bleu", "chrf", "ter", "seeds", "entropy", "verdict")
 PYTHON = "python:"
 
 
@@ -37,9 +39,12 @@ def with_metrics(metrics: Mapping[str, Any], results: Sequence[Result]) -> list[
         UserError: a command or a function is missing, fails, or does not return a number for each sentence.
     """
     check_named("metrics", metrics)
-    for name in metrics:
-        if name in _OURS:
-            raise UserError(f"metrics.{name}: nmt computes this metric itself. Give another name.")
+    measured = {key for result in results for scored in result.splits.values() for key in scored.measured}
+    for name, command in metrics.items():
+        if name in _OURS or name in measured or name.startswith(tuple(OF_HEADS.values())):
+            raise UserError(f"metrics.{name}: nmt has a figure of this name. Give another one.")
+        if not isinstance(command, str):
+            raise UserError(f"metrics.{name}={command}: give a command, or python:MODULE:FUNCTION.")
     return [
         result._replace(splits={split: _measured(metrics, result, split) for split in result.splits})
         for result in results
@@ -72,7 +77,10 @@ def _called(name: str, command: str, texts: Sequence[Sequence[str]]) -> list[flo
         found = getattr(importlib.import_module(module), function)
     except (ImportError, AttributeError, ValueError) as error:
         raise UserError(f"metrics.{name}={command}: {error}. Give python:MODULE:FUNCTION.") from error
-    return [float(value) for value in found(*map(list, texts))]
+    try:
+        return [float(value) for value in found(*map(list, texts))]
+    except Exception as error:  # of a user's program
+        raise UserError(f"metrics.{name}={command} failed: {type(error).__name__}: {error}") from error
 
 
 def _run(name: str, command: str, texts: Sequence[Sequence[str]]) -> list[float]:

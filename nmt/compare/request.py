@@ -15,7 +15,7 @@ from nmt.compare.metric_commands import with_metrics
 from nmt.compare.reader import COUNTS, outline, read_result, wanted_splits, write_counts
 from nmt.compare.results import Result
 from nmt.compare.slices import Slicing
-from nmt.compare.systems import read_systems
+from nmt.compare.systems import check_named, files_of, read_systems
 from nmt.config.composition import compose
 from nmt.config.quotes import pasteable, python, quote
 from nmt.data.dataset import Split, safe_name
@@ -68,6 +68,10 @@ class Comparing:
                 "reference=FILE."
             )
 
+        for setting, values in (("systems", self.systems), ("metrics", self.metrics)):
+            if values is not None:
+                check_named(setting, values)
+
     @property
     def places(self) -> list[Path]:
         """The folders in `runs`."""
@@ -107,7 +111,7 @@ def compare(request: Comparing) -> int:
     """
     runs, problems = _find(request.places)
     folder = request.folder
-    inputs = {**request.text.files, "slice_labels": request.slice_labels}
+    inputs = {**request.text.files, "slice_labels": request.slice_labels, **files_of(request.systems or {})}
     check_paths(inputs, {"output": folder, "records": request.records}, folders=["output", "records"])
     slicing = request.slicing()
     given = request.text.read() or request.text.split

@@ -20,6 +20,20 @@ def check_named(setting: str, values: object) -> None:
     """UserError if the value of a setting is no object of names."""
     if not isinstance(values, Mapping):
         raise UserError(f"{setting}={values}: give a name for each, as in {setting}={{NAME: ...}}.")
+    for name in values:
+        if not isinstance(name, str) or not name.strip():
+            raise UserError(f"{setting}: {name!r} is no name. Write it in quotes.")
+
+
+def files_of(systems: Mapping[str, Any]) -> dict[str, Path | None]:
+    """The files of systems, by their setting (UserError: a value is no file and no list of files)."""
+    files: dict[str, Path | None] = {}
+    for name, paths in systems.items():
+        listed = [paths] if isinstance(paths, str) else paths
+        if not isinstance(listed, list) or not listed or not all(isinstance(path, str) for path in listed):
+            raise UserError(f"systems.{name}={paths}: must be a file of translations, or a list of files, one a seed.")
+        files |= {f"systems.{name} ({seed})": Path(path) for seed, path in enumerate(listed, 1)}
+    return files
 
 
 class SystemText(NamedTuple):
@@ -42,13 +56,15 @@ def read_systems(systems: Mapping[str, Any], results: Sequence[Result], given: S
     """
     check_named("systems", systems)
     text = _text(results, given)
+    taken = {result.name for result in results}
     for name, paths in systems.items():
-        files = [paths] if isinstance(paths, str) else paths
-        if not isinstance(files, list) or not files or not all(isinstance(path, str) for path in files):
-            raise UserError(f"systems.{name}={paths}: must be a file of translations, or a list of files, one a seed.")
+        files = [path for path in files_of({name: paths}).values() if path is not None]
         for seed, path in enumerate(files, 1):
             called = name if len(files) == 1 else f"{name}-{seed}"
-            yield Result(called, seed, {SYSTEM: name}, {}, {}, [], {text.split.name: _scored(Path(path), text)})
+            if called in taken:
+                raise UserError(f"systems.{name}: a run or a system is called {called} already. Give another name.")
+            taken.add(called)
+            yield Result(called, seed, {SYSTEM: name}, {}, {}, [], {text.split.name: _scored(path, text)})
 
 
 def _text(results: Sequence[Result], given: Split | str | None) -> SystemText:

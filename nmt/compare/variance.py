@@ -151,8 +151,10 @@ class Error(NamedTuple):
             return 0.0
         bound = stats.t.isf(level / 2, self.freedom)
         high = 2 * bound
-        while stats.nct.sf(bound, self.freedom, high) < power:
+        while (found := stats.nct.sf(bound, self.freedom, high)) < power and math.isfinite(high):
             high *= 2
+        if not (math.isfinite(found) and math.isfinite(high)):
+            return math.inf  # of a handful of sentences
         return float(self.size * brentq(lambda shift: stats.nct.sf(bound, self.freedom, shift) - power, 0.0, high))
 
 

@@ -223,6 +223,7 @@ def _variants(results: Sequence[Result]) -> tuple[list[Variant], list[str], list
     differing, own_names = labels(own)
     rest = iter(own_names)
     names = [str(group[0].settings.get(SYSTEM) or next(rest)) for group in runs]
+    names = [f"{name} ({at + 1})" if names.count(name) > 1 else name for at, name in enumerate(names)]
     training = [_spreads([run.training for run in group]) for group in runs]
     return [Variant(*row) for row in zip(names, runs, training, strict=True)], differing, apart
 

@@ -23,6 +23,7 @@ from PIL import Image
 
 from nmt.drawing import fonts
 from nmt.drawing.layout import shorten
+from nmt.system.errors import UserError
 from nmt.system.files import replace_atomically
 
 DPI = 130
@@ -86,7 +87,9 @@ def legend(picture: Figure, lines: Mapping[str, Line2D]) -> None:
 
 def save(picture: Figure, path: Path) -> None:
     """Write a figure in the format of the path's ending, PNG, SVG or PDF, atomically (UserError if it cannot be)."""
-    kind = path.suffix[1:]
+    kind = path.suffix[1:].lower() or "png"
+    if kind not in ("png", "svg", "pdf"):
+        raise UserError(f"{path}: pictures are .png, .svg or .pdf.")
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)  # the same picture, the same bytes
     with replace_atomically(path) as temporary, rc_context({"svg.hashsalt": "nmt"}):
         picture.savefig(temporary, format=kind, dpi=picture.dpi, metadata=undated)

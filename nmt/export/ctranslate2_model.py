@@ -68,7 +68,7 @@ def _refused_attention(key: str, attention: Attention, choices: Mapping[str, str
         name = "decoder" if key == "attention" else owner
         yield Refusal(f"{key}.size={query.out_features} with {name}.size={query.in_features}", f"{key}.size=null")
     if any(not isinstance(window, Causal | Relative) for window in attention.also):
-        yield Refusal(f"{owner}/positions={choices[f'positions@{owner}.positions']}", f"{owner}/positions=relative")
+        yield Refusal(f"{owner}/positions={choices[f'positions@{owner}.positions']}", f"{owner}/positions=sinusoidal")
     if attention.heads > 1 and any(isinstance(window, Relative) for window in attention.also):
         # CTranslate2 has one table of distances for all heads.
         yield Refusal(f"{owner}/positions=relative with {key}.heads={attention.heads}", f"{key}.heads=1")

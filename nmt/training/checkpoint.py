@@ -156,6 +156,7 @@ def load_state(path: Path) -> dict[str, Any]:
         raise _damaged(path) from error
     if wrong:
         raise _damaged(path, f" ({wrong} has NaN or infinity)")
+    state.setdefault("shapes", [])  # of earlier versions, whose batches had any shape
     return state
 
 

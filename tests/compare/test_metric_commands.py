@@ -18,7 +18,7 @@ import sys
 _, hypotheses, reference = [open(path, encoding="utf-8").read().split("\\n")[:-1] for path in sys.argv[1:]]
 shares = [len({*a.split()} & {*b.split()}) / len(b.split()) for a, b in zip(hypotheses, reference, strict=True)]
 for number, share in enumerate(shares):
-    print(f"x.txt\\tSegment {number}\\tscore: {share:.4f}")
+    print(f"x.txt\\tSegment {number}\\tscore: {f'{share:.4f}'.lstrip('0')}")
 print("x.txt\\tscore:", sum(shares) / len(shares))
 """
 
@@ -62,7 +62,12 @@ def test_the_score_is_the_mean() -> None:
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ("metrics={bleu: x}", "metrics.bleu: nmt computes this metric itself"),
+        ("metrics={bleu: x}", "metrics.bleu: nmt has a figure of this name"),
+        ("metrics={perplexity: x}", "metrics.perplexity: nmt has a figure of this name"),
+        ("metrics={m: 3}", "metrics.m=3: give a command"),
+        ("metrics={3: x}", "metrics: 3 is no name"),
+        ('metrics={a: "python:json:loads"}', "metrics.a=python:json:loads failed: TypeError"),
+        ('metrics={a: "PYTHON -c \'print(20 * \\"7 nan;\\")\'"}', "metrics.a: 1 finite numbers"),
         ("metrics=comet", "metrics=comet: give a name for each"),
         ('metrics={a: "no-such-program {source}"}', "metrics.a=no-such-program {source}: cannot be run"),
         ('metrics={a: "python:json:nothing"}', "python:json:nothing: module 'json' has no attribute"),

@@ -77,7 +77,7 @@ REFUSED = {
             "encoder/positions=relative with encoder.self_attention.heads=4",
             "encoder.self_attention.heads=1",
         ),
-        (["decoder/positions=transformer_xl"], "decoder/positions=transformer_xl", "decoder/positions=relative"),
+        (["decoder/positions=transformer_xl"], "decoder/positions=transformer_xl", "decoder/positions=sinusoidal"),
         (["context.sentences=1"], "previous sentences (context.sentences)", "context.sentences=0"),
     ],
     "onnx": [

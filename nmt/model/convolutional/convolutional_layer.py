@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from nmt.kernels.dot_tanh import at_least_float32
 from nmt.kernels.dropout import Dropout
-from nmt.model.positions import Positions
+from nmt.model.positions import Positions, TransformerXL
 from nmt.system.errors import SettingError
 
 #: The sum of two vectors of equal variance, times this, has that variance. Section 3.4.
@@ -73,7 +73,8 @@ class PositionedEntrance(nn.Module):
         self.positions = positions(embedding_size)
         if self.positions.windows():
             rule = "is a bias in self-attention, which convolutions do not have."
-            raise SettingError("positions", "relative", f"{rule} Give {{key}}/positions=learned, sinusoidal or none.")
+            given = "transformer_xl" if isinstance(self.positions, TransformerXL) else "relative"
+            raise SettingError("positions", given, f"{rule} Give {{key}}/positions=learned, sinusoidal or none.")
         self.linear = NormalLinear(embedding_size, size, keep)
 
     def forward(self, embedded: Tensor, steps: Tensor) -> tuple[Tensor, Tensor]:
