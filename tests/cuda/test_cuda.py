@@ -140,7 +140,6 @@ CAPTURED = [
     ["encoder=transformer", "decoder=transformer"],
     ["encoder=conv", "decoder=conv"],
     ["decoder=luong", "trainer.r_drop=2"],
-    ["decoder=luong", "trainer.simcut=3"],
     ["decoder=luong", "trainer.scheduled_sampling=1e-9"],
     ["decoder=bahdanau", "attention/read=hard", "attention.read.expected=1"],  # nothing is drawn that is used
 ]
