@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import torch
 
-from nmt.build.head_choice import LINKED, choose_for_tags
 from nmt.build.open import OpenRun, TranslatorRequest, open_model, open_run, open_shortlist
 from nmt.build.parts import build_search
 from nmt.build.word_doubts import fit_doubts
@@ -74,6 +73,8 @@ def measured(
     chrF where BLEU cannot judge. Return what to tell the user. There is nothing to choose on a GPU, where processor and
     vocabulary allow nothing faster than float32, or if the search draws at random.
     """
+    from nmt.build.head_choice import LINKED, choose_for_tags  # loads sacremoses
+
     exact = _exact(open_run(run.folder), dataclasses.replace(compute, dtype=None))
     requests = list(requests_of(sources[:SENTENCES], contexts[:SENTENCES]))
     translations = [nbest[0] for nbest in exact.translate(requests)]
