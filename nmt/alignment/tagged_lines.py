@@ -18,7 +18,8 @@ Translate = Callable[[list[Request]], list[list[Translation]]]
 def plain_text(line: str) -> str:
     """The text of a line with HTML tags, as it is translated (UserError if a character reference is too long)."""
     parts = _parts(line)
-    return line if _is_plain(parts) else " ".join(part.text.strip() for part in parts if isinstance(part, Segment))
+    texts = [part.text for part in parts if isinstance(part, Segment)]
+    return texts[0] if _is_plain(parts) else " ".join(text.strip() for text in texts)
 
 
 def translate_tagged(requests: Sequence[Request], translate: Translate, linker: Linker) -> list[list[Translation]]:

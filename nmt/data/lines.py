@@ -92,13 +92,13 @@ def _whole_lines(stream: BinaryIO, name: str) -> Iterator[tuple[int, bytes]]:
 
 
 @contextlib.contextmanager
-def open_lines(path: Path, decoder: LineDecoder | None = None) -> Iterator[Iterator[str]]:
-    """Open a file and iterate over its lines; memory does not grow with the file.
+def open_lines(path: Path, decoder: LineDecoder | None = None, *, tables: bool = True) -> Iterator[Iterator[str]]:
+    """Open a file and iterate over its lines; memory does not grow with the file. `tables` is for `open_binary`.
 
     Raises:
         UserError: the file is missing, cannot be read or is broken; or as `iterate_lines`.
     """
-    with open_binary(path) as stream:
+    with open_binary(path, tables=tables) as stream:
         yield iterate_lines(stream, name_of(path), decoder)
 
 

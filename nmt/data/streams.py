@@ -77,8 +77,8 @@ _KINDS = (
 
 
 @contextlib.contextmanager
-def open_binary(path: Path) -> Iterator[BinaryIO]:
-    """Open the text of a file, a pipe or standard input (`-`) as UTF-8.
+def open_binary(path: Path, *, tables: bool = True) -> Iterator[BinaryIO]:
+    """Open the text of a file, a pipe or standard input (`-`) as UTF-8; with `tables` files of translators as pairs.
 
     Raises:
         UserError: the file is missing, a folder, cannot be read, or holds no text.
@@ -86,7 +86,7 @@ def open_binary(path: Path) -> Iterator[BinaryIO]:
     name = name_of(path)
     with contextlib.ExitStack() as stack:
         try:
-            if is_regular(path) and path.suffix.lower() in MEMORIES:
+            if tables and is_regular(path) and path.suffix.lower() in MEMORIES:
                 file: BinaryIO = io.BytesIO(_table_of(path))
             elif is_regular(path):
                 file = stack.enter_context(path.open("rb"))

@@ -217,5 +217,5 @@ def _plain(value: str) -> bool:
     """Whether YAML reads a value without quotes as this text."""
     try:
         return bool(yaml.safe_load(f"key: {value}") == {"key": value})
-    except yaml.YAMLError:
+    except (yaml.YAMLError, ValueError, RecursionError):
         return False

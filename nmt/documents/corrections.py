@@ -12,8 +12,8 @@ from nmt.system.errors import UserError
 from nmt.system.files import write_bytes
 from nmt.system.locks import Locked, LockedError, locked
 
-#: The most bytes of a memory of corrections: two hundred thousand pairs.
-MOST_BYTES = 1 << 26
+#: The most bytes of a memory of corrections, some fifty thousand pairs: each one that is kept reads all of it.
+MOST_BYTES = 1 << 23
 #: Seconds that a correction waits for another one of the same file.
 PATIENCE = 10
 _KEEPING = Locked("is writing corrections", "try again", "another folder")
@@ -55,7 +55,7 @@ def _added(path: Path, source: str, target: str, languages: tuple[str, str]) -> 
     codes = [code.replace("_", "-") for code in languages]
     if codes[0].partition("-")[0].lower() == codes[1].partition("-")[0].lower():
         codes = ["source", "target"]  # readers go by language
-    encoded = decode(_HEADER.format(codes[0]).encode(), str(path))
+    encoded = decode(_HEADER.format(html.escape(codes[0])).encode(), str(path))
     if path.exists():
         encoded = decode(path.read_bytes(), str(path), XML_DECLARED)
         try:
@@ -65,15 +65,16 @@ def _added(path: Path, source: str, target: str, languages: tuple[str, str]) -> 
         if not is_memory or (at := encoded.text.rfind("</body>")) < 0:
             raise UserError(f"{path}: not a .tmx file with a body. Move it away.")
         rows = [row.split("\t") for row in table_of(path).decode().splitlines()] if "<tu" in encoded.text else []
-        if rows and set(codes) <= {*map(str, rows[0])}:
-            ours, theirs = (rows[0].index(code) for code in codes)
+        short = [code.partition("-")[0].lower() for code in codes]  # as the table names them
+        if rows and set(short) <= {*rows[0]}:
+            ours, theirs = (rows[0].index(code) for code in short)
             last = next((row for row in reversed(rows) if row[ours] == source), None)
             if last is not None and last[theirs] == target:
                 return False
     at = encoded.text.rfind("</body>")
     now = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     variants = (
-        f'<tuv xml:lang="{_escape(code)}"><seg>{_escape(text)}</seg></tuv>\n'
+        f'<tuv xml:lang="{html.escape(code)}"><seg>{_escape(text)}</seg></tuv>\n'
         for code, text in zip(codes, (source, target), strict=True)
     )
     unit = f'<tu creationdate="{now}">\n{"".join(variants)}</tu>\n'

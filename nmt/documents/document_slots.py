@@ -45,7 +45,9 @@ class Slots:
         self._slots: list[Slot] = []
 
     def add(self, segment: Segment, raw: str, write: Callable[[Segment], str]) -> str:
-        """Add a segment; return the mark that stands for its slot."""
+        """Add a segment; return the mark that stands for its slot (ValueError: its text is half a character)."""
+        if re.search("[\ud800-\udfff]", segment.text):
+            raise ValueError("it has half a surrogate pair")
         self.segments.append(segment)
         return self.also(raw, write)
 
@@ -77,9 +79,13 @@ def marked(text: str, marks: Iterable[tuple[int, int, str]]) -> str:
     return "".join([*pieces, text[at:]])
 
 
+#: Linear in the length of a text.
+_ADDRESS = re.compile(r"\s*+(?:(?:[a-z]+://|www\.)\S++|[^\s@]++@(?:[^\s@.]++\.)+[^\s@.]++)\s*+")
+
+
 def is_language(text: str) -> bool:
     """Whether a text has words to translate: letters, and more than an address."""
-    return any(map(str.isalpha, text)) and not re.fullmatch(r"\s*(?:[a-z]+://|www\.)\S+\s*|\s*\S+@\S+\.\S+\s*", text)
+    return any(map(str.isalpha, text)) and not _ADDRESS.fullmatch(text)
 
 
 def is_no_text(text: str) -> bool:
@@ -116,6 +122,7 @@ class DecodedFile(NamedTuple):
             ) from error
 
 
+_NO_TEXT_ENCODINGS = ("punycode", "idna", "unicode_escape", "raw_unicode_escape")
 _MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
 
 
@@ -135,6 +142,8 @@ def decode(data: bytes, name: str, declared: str = "", legacy: str | None = None
     mark, encoding = next(((mark, name) for mark, name in _MARKS if data.startswith(mark)), (b"", "utf-8"))
     if not mark and declared and (found := re.search(declared.encode(), data[:4096], re.I)):
         encoding = next(filter(None, found.groups())).decode()
+        if encoding.lower().replace("-", "_") in _NO_TEXT_ENCODINGS:
+            raise UserError(f"{name}: it says that it is in {encoding}, which is none of texts. Save it as UTF-8.")
     elif not mark and legacy and not _is_utf8(data):
         recognised = legacy == RECOGNISE
         encoding = recognise(data, name) if recognised else legacy

@@ -8,6 +8,7 @@ from functools import partial
 from nmt.documents.document_slots import Slots, is_language
 from nmt.documents.markup import Inline, Token, closed, inline, matches
 from nmt.documents.xml_text import attribute, check_xml, prefix_of
+from nmt.text.scripts import base_language
 from nmt.text.tags import Segment
 
 #: Inline elements whose content is code.
@@ -148,10 +149,11 @@ def _memory_unit(tokens: Sequence[Token], source: str, target: str, slots: Slots
         return raw
     write = partial(_written, built)
     space = tokens[place[0] - 1].raw if tokens[place[0] - 1].kind == "text" else ""
+    tag = html.escape(target.replace("_", "-"))
     mark = slots.add(
         built.segment,
         "",
-        lambda each: f'{space}<tuv xml:lang="{target}" creationid="MT"><seg>{write(each)}</seg></tuv>',
+        lambda each: f'{space}<tuv xml:lang="{tag}" creationid="MT"><seg>{write(each)}</seg></tuv>',
     )
     end = place[1] + 1
     return "".join(token.raw for token in tokens[:end]) + mark + "".join(token.raw for token in tokens[end:])
@@ -159,4 +161,4 @@ def _memory_unit(tokens: Sequence[Token], source: str, target: str, slots: Slots
 
 def _same(code: str, language: str) -> bool:
     """Whether a code, such as de-AT, is of a language, such as de."""
-    return code == language.lower() or code.partition("-")[0] == language.lower().partition("-")[0]
+    return base_language(code) == base_language(language)

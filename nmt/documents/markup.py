@@ -8,14 +8,14 @@ from typing import NamedTuple
 from nmt.text.tags import Segment, Tag
 
 # Unfinished comments end with the file, so that the time is linear.
-_PARTS = r"""(?P<lone><!--.*?(?:-->|\Z)|<\?.*?(?:\?>|\Z)|<!DOCTYPE[^<>\[]*(?:\[[^\]]*\]\s*)?>{raw})
+_PARTS = r"""(?P<lone><!--.*?(?:-->|\Z)|<\?.*?(?:\?>|\Z)|<!DOCTYPE[^<>\[]*+(?:\[[^\]]*+(?:\]|\Z))?[^>]*+(?:>|\Z){raw})
     |<!\[CDATA\[(?P<cdata>.*?)(?:\]\]>|\Z)
     |<(?P<close>/)?(?P<name>[A-Za-z_:][^\s/>]*+)(?:[^<>"']|"[^"]*"|'[^']*')*?(?P<empty>/)?>
     |(?P<text>[^<]++|<)"""
 _RAW = r"""|<(?P<raw>script|style|textarea|template)(?=[\s/>])(?:[^<>"']|"[^"]*"|'[^']*')*+>.*?(?:</(?P=raw)\s*>|\Z)"""
 _XML = re.compile(_PARTS.format(raw=""), re.VERBOSE | re.DOTALL)
 _HTML = re.compile(_PARTS.format(raw=_RAW), re.VERBOSE | re.DOTALL | re.IGNORECASE)
-_BRACES = re.compile(r"(\{\\[^}]*\}|<[^<>]*>)")
+_BRACES = re.compile(r"(\{\\[^{}]*\}|<[^<>]*>)")
 _SPACE = re.compile(r"[ \t\r\n\f]+")
 
 

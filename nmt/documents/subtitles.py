@@ -13,8 +13,8 @@ from nmt.text.tags import Segment, Tag
 #: Characters of a line, lines of a cue, characters a second: the usual limits of subtitles.
 LINE, LINES, SPEED = 42, 2, 21
 _TIME = r"(?:(\d{1,3}):)?(\d{1,2}):(\d{2})[.,](\d{1,3})"
-_CUE = re.compile(rf"^{_TIME}[ \t]+-->[ \t]+{_TIME}[^\r\n]*\r?\n((?:[^\r\n]*[^\s][^\r\n]*(?:\r?\n|\Z))+)", re.M)
-_DASH = re.compile(r"^(?:[ \t]*|<[^>]*>|\{\\[^}]*\})*[-–—‐][ \t]*", re.M)
+_CUE = re.compile(rf"^{_TIME}[ \t]+-->[ \t]+{_TIME}[^\r\n]*\r?\n((?:(?=[^\r\n]*[^\s])[^\r\n]++(?:\r?\n|\Z))+)", re.M)
+_DASH = re.compile(r"^(?:[ \t]|<[^<>]*+>|\{\\[^{}]*+\})*+[-–—‐][ \t]*", re.M)
 _FINAL = re.compile(r"[.!?…。！？؟।♪:][\])}\"'»“”’]*$")
 _BREAK = "\x1e"  # stands for the end of a cue in a segment
 _GAP, _MOST = 2.0, 6  # seconds between cues of one sentence; cues of one

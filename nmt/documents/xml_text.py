@@ -10,6 +10,8 @@ from nmt.documents.markup import Token, tokens_of
 MOST_DEPTH = 256
 #: The most characters; a book has a million.
 MOST_TEXT = 1 << 26
+#: The most tags; each takes some hundred bytes of memory.
+MOST_TAGS = 4_000_000
 #: What an XML file declares as its encoding.
 XML_DECLARED = r"""^\s*<\?xml[^>]*?encoding\s*=\s*["']([\w.-]+)"""
 
@@ -22,6 +24,8 @@ def check_xml(text: str) -> list[Token]:
     """
     if len(text) > MOST_TEXT or is_no_text(text):
         raise ValueError(f"its XML has more than {MOST_TEXT >> 20} Mi characters, or characters that no text has")
+    if text.count("<") > MOST_TAGS:
+        raise ValueError(f"its XML has more than {MOST_TAGS:,} tags")
     parser = expat.ParserCreate("utf-8")
     depth = 0
 

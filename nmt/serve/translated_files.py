@@ -38,6 +38,10 @@ class WaitingFile(NamedTuple):
     until: float
 
 
+#: The most files that wait, whatever their size.
+MOST_FILES = 1000
+
+
 class WaitingFiles:
     """Translated files in memory, for the clients that know their addresses; the oldest make room."""
 
@@ -49,8 +53,9 @@ class WaitingFiles:
         """Hold a file; return what its address ends with."""
         now = self._clock()
         self._files = {key: each for key, each in self._files.items() if each.until > now}
-        while self._files and sum(len(each.data) for each in self._files.values()) + len(data) > self._most:
-            self._files.pop(next(iter(self._files)))
+        held = sum(len(each.data) for each in self._files.values()) + len(data)
+        while self._files and (held > self._most or len(self._files) >= MOST_FILES):
+            held -= len(self._files.pop(next(iter(self._files))).data)
         key = f"{secrets.token_urlsafe(16)}.{name}"
         self._files[key] = WaitingFile(name, data, now + PATIENCE)
         return key

@@ -181,7 +181,7 @@ class _DocumentWork:
         """A sentence of the journal, which must be that of the document (UserError if not)."""
         try:
             source, target, source_words, target_words, links, doubt = json.loads(line)
-        except ValueError as error:
+        except (ValueError, TypeError) as error:  # lines of a translation line by line, for instance
             raise self._other() from error
         if source != text or (doubt is None) != (self.request.doubts is None):
             raise self._other()

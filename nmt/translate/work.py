@@ -237,7 +237,7 @@ class _Work:
         if self.request.converses:
             yield from typed(f"{self.request.translator.runs[0].languages[0]}> ", self.decoder)
             return
-        lines = self._stack.enter_context(open_lines(path, self.decoder))
+        lines = self._stack.enter_context(open_lines(path, self.decoder, tables=False))
         if self.done:
             skipped = 0
             for chunk in full(islice(lines, self.done), CHUNK):
@@ -282,7 +282,7 @@ class _Prefixes:
 
     def __init__(self, path: Path | None, stack: contextlib.ExitStack) -> None:
         self.path, self.count = path, 0
-        self.lines = iter(()) if path is None else stack.enter_context(open_lines(path))
+        self.lines = iter(()) if path is None else stack.enter_context(open_lines(path, tables=False))
 
     def take(self, count: int) -> list[str]:
         """The next `count` prefixes (UserError if there are fewer)."""
