@@ -64,7 +64,17 @@ def test_damage_is_refused_or_kept(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "data"),
-    [("a.html", "<b>x " * 20_000), ("a.html", '<a "' * 20_000), ("a.md", "*a " * 2000), ("a.csv", '"a' * 20_001)],
+    [
+        ("a.html", "<b>x " * 20_000),
+        ("a.html", '<a "' * 20_000),
+        ("a.html", "<!DOCTYPE[" * 20_000),
+        ("a.md", "*a " * 2000),
+        ("a.csv", '"a' * 20_001),
+        ("a.csv", "a@." * 20_000 + " b"),
+        ("a.srt", f"1\n00:00:01,000 --> 00:00:02,000\n{' ' * 20_000}x\n"),
+        ("a.srt", f"1\n00:00:01,000 --> 00:00:02,000\n{'a' * 20_000}\rb\n"),
+        ("a.srt", "1\n00:00:01,000 --> 00:00:02,000\n" + "{\\" * 20_000),
+    ],
 )
 def test_much_of_one_thing_takes_no_long_time(tmp_path: Path, name: str, data: str) -> None:
     (tmp_path / name).write_text(data, encoding="utf-8")
