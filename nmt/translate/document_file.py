@@ -152,8 +152,9 @@ class _DocumentWork:
                     write(as_line([*linked[-1][:5], self._doubt(best)]))
                 self.files.flush()
                 progress.add(len(chunk))
+                if first + CHUNK >= len(texts):  # nobody asks for more than the last sentence
+                    progress.say_remembered()
                 yield from linked
-            progress.say_remembered()
 
     def _translated(
         self, texts: Sequence[str], contexts: Iterable[Sequence[str]], progress: LineProgress
