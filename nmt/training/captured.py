@@ -23,7 +23,7 @@ from nmt.system.processes import ALONE, Processes
 from nmt.text.tokenizer import EOS
 from nmt.training.gradient_step import GradientStep
 from nmt.training.graphs import Graphs, send
-from nmt.training.loss import batch_loss
+from nmt.training.loss import training_loss
 from nmt.training.settings import TrainerSettings
 
 #: Lengths are padded to a multiple of this where no shapes were chosen before the training.
@@ -170,19 +170,8 @@ class FixedUpdates:
 
     def _add(self, fixed: "_FixedBatch") -> None:
         """What the graph of a shape repeats. Gradients are added to the same tensors in all shapes."""
-        settings = self.settings
         with self.compute.autocast():
-            loss = batch_loss(
-                self.model,
-                fixed.batch(),
-                settings.label_smoothing,
-                settings.scheduled_sampling,
-                self.step.baseline,
-                settings.guided_alignment,
-                settings.r_drop,
-                settings.simcut,
-                settings.guided_head,
-            )
+            loss = training_loss(self.model, fixed.batch(), self.settings, self.step.baseline)
         (loss.total / self.step.tokens).backward()
         pair = torch.stack([loss.total.detach(), loss.negative_log_likelihood.detach()])
         self._losses.copy_(torch.cat([self._losses[2:], pair]))

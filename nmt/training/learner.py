@@ -16,7 +16,7 @@ from nmt.system.processes import ALONE, Processes
 from nmt.training.captured import FixedUpdates, reason_against, wanted
 from nmt.training.gradient_step import GradientStep
 from nmt.training.graphs import Graphs
-from nmt.training.loss import batch_loss
+from nmt.training.loss import training_loss
 from nmt.training.schedules import Schedule
 from nmt.training.settings import TrainerSettings
 from nmt.training.weight_average import Averaging
@@ -198,21 +198,11 @@ class Learner:
 
     def _backward(self, batch: Batch, tokens: int) -> tuple[Tensor, Tensor]:
         """Add the gradient of a batch; return its loss and its negative log-likelihood, on its device."""
-        settings, batch = self.settings, batch.to(self.compute.device)
+        batch = batch.to(self.compute.device)
         if self.compute.compiles_shapes:
             batch = batch.with_every_place()
         with self.compute.autocast():
-            loss = batch_loss(
-                self.model,
-                batch,
-                settings.label_smoothing,
-                settings.scheduled_sampling,
-                self.step.baseline,
-                settings.guided_alignment,
-                settings.r_drop,
-                settings.simcut,
-                settings.guided_head,
-            )
+            loss = training_loss(self.model, batch, self.settings, self.step.baseline)
         (loss.total / tokens).backward()
         return loss.total.detach(), loss.negative_log_likelihood.detach()
 

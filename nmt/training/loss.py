@@ -14,6 +14,7 @@ from nmt.kernels.r_drop import r_drop_loss
 from nmt.model import Seq2Seq, real_steps
 from nmt.model.contract import Decoded
 from nmt.training.guidance import guided_alignment, guided_heads
+from nmt.training.settings import TrainerSettings
 
 #: The share of tokens that SimCut cuts (Gao et al. 2022, section 4.1).
 CUT = 0.05
@@ -94,6 +95,21 @@ def batch_loss(
     likelihood = 2 * plain.chunk(2)[0].sum() if simcut else plain.sum()  # not of cut pairs
     loss = Loss(total, likelihood, targets.shape[0])
     return Loss(loss.total / 2, loss.negative_log_likelihood / 2, loss.tokens // 2) if twice else loss
+
+
+def training_loss(model: Seq2Seq, batch: Batch, settings: TrainerSettings, baseline: float | Tensor) -> Loss:
+    """The loss of a batch as a training's settings have it; see `batch_loss`."""
+    return batch_loss(
+        model,
+        batch,
+        settings.label_smoothing,
+        settings.scheduled_sampling,
+        baseline,
+        guided=settings.guided_alignment,
+        r_drop=settings.r_drop,
+        simcut=settings.simcut,
+        guided_head=settings.guided_head,
+    )
 
 
 @contextlib.contextmanager
