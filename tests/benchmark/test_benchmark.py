@@ -18,6 +18,7 @@ from nmt.build.parts import assemble
 from nmt.config.composition import compose
 from nmt.data.batch import make_batch
 from nmt.data.pairs import EncodedPairs, Ragged
+from nmt.model import Source
 
 SIZES = Sizes(pieces=11, embedding=3, encoder=2, decoder=5, attention=6, features=7)
 
@@ -79,7 +80,7 @@ def test_the_transformer_of_torch_is_the_same_model() -> None:
         own[name] = other[name] if name in other else _of_torch(other, name)
     ours.load_state_dict(own)
     batch = make_batch([[4, 5, 6], [7]], [[7, 8], [9, 10, 4, 5]])
-    inputs = (batch.source, batch.source_mask, batch.source_lengths, batch.target_in)
+    inputs = (Source.of(batch), batch.target_in)
     features, expected = (made(*inputs).features[batch.target_mask] for made in (ours, theirs))
     torch.testing.assert_close(features, expected, atol=1e-5, rtol=1e-5)
     dropouts = [layer.p for layer in theirs.modules() if isinstance(layer, torch.nn.Dropout)]
