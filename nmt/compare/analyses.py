@@ -61,7 +61,7 @@ class Subject(NamedTuple):
 
 def subject_of(comparison: Comparison, split: OnSplit, slicing: Slicing) -> Subject:
     """The subject of the analyses of a split."""
-    labels = [variant.label for variant in comparison.variants]
+    labels = comparison.labels
     runs = [[run.splits[split.name] for run in variant.runs] for variant in comparison.variants]
     scores = [scores_of(variant, split.name) for variant in comparison.variants]
     rival = next((at for at in split.order if at != comparison.baseline), None)
@@ -141,8 +141,7 @@ def sentence_examples(subject: Subject) -> list[Block]:
         f"{labels[0]}: mean chrF over seeds. Disagreement is between all variants. Repeated sentences are left "
         f"out. A line number leads to all translations."
     )
-    of_kinds = examples.examples(*pair, texts, len(lines))
-    table = examples.examples_table(of_kinds, lines, pair, labels, sources)
+    table = examples.examples_table(examples.examples(*pair, texts, lines), pair, labels, sources)
     return [Heading("Gains, losses and random sentences"), Lines([caption]), table]
 
 

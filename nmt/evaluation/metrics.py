@@ -30,14 +30,7 @@ _ASIAN = {"Han", "Japanese", "Hangul"}
 #: Sentences that are counted at a time.
 _MANY = 500
 Metric = Literal["bleu", "chrf"]
-TITLES: Mapping[Metric, str] = {"bleu": "BLEU", "chrf": "chrF"}
-
-
-def title_of(metric: str) -> str:
-    """How a metric is called; one of another program by its own name."""
-    return next((title for known, title in TITLES.items() if known == metric), metric)
-
-
+TITLES: Mapping[str, str] = {"bleu": "BLEU", "chrf": "chrF"}
 #: Tokens of BLEU's longest n-gram.
 ORDER = 4
 _TOKENISED = 10  # lines that end in " ." before a text can look tokenised
