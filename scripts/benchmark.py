@@ -2,8 +2,8 @@
 
     python scripts/benchmark.py [--json FILE] [--peers] [--rounds N] [--only PART,...] [--quick] [--data DIR]
 
-Prints tables: target tokens a second in training, whole steps, for each wiring and for the Transformer, also of torch's
-layers in the same loop; sentences a second in translating; memory. `benchmarking/` has the parts.
+Prints tables: target tokens a second in training, whole steps, for each wiring and for the Transformer; sentences a
+second in translating; memory. `benchmarking/` has the parts.
 
 Sentences of different lengths are different work, and a hardly trained model says too little or too much: give as many
 --updates as make the lengths alike (the report warns).

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarking.settings import TORCH_TRANSFORMER, TRANSFORMER, WIRINGS, Json
+from benchmarking.settings import TRANSFORMER, WIRINGS, Json
 from nmt.system.files import write_text
 
 #: Translations that are longer than others by more than this are not the same work.
@@ -159,17 +159,10 @@ def with_spread(figures: Json, key: str, form: str) -> str:
 
 def _transformer(measured: Json) -> list[str]:
     """What `transformer.measure` measured."""
-    titles = {TRANSFORMER.name: "ours", TORCH_TRANSFORMER: "torch's layers, our loop", "opennmt-py": "OpenNMT-py"}
     rows = []
-    for name, title in titles.items():
-        if (figures := measured.get(name)) is None:
-            continue
-        rows.append(
-            [
-                title,
-                with_spread(figures, "tokens_per_second", "{:,.0f}"),
-                with_spread(figures["ratio"], "ours_over_theirs", "{:.2f}") if name != TRANSFORMER.name else "",
-            ]
-        )
+    for name, title in {TRANSFORMER.name: "ours", "opennmt-py": "OpenNMT-py"}.items():
+        if (figures := measured.get(name)) is not None:
+            ratio = with_spread(figures["ratio"], "ours_over_theirs", "{:.2f}") if "ratio" in figures else ""
+            rows.append([title, with_spread(figures, "tokens_per_second", "{:,.0f}"), ratio])
     head = ["program", "target tokens/s", "ours / theirs"]
     return [*table(head, rows), *(measured[key] for key in ("missing", "failed") if key in measured)]

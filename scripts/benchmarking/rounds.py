@@ -10,7 +10,7 @@ from benchmarking import peers, translating
 from benchmarking.crew import Case
 from benchmarking.peers import OpenNMTTransformer, Peer
 from benchmarking.session import Options, Session, attempt, beside, say, summary
-from benchmarking.settings import PLAIN, TORCH_TRANSFORMER, TRANSFORMER, WIRINGS, Json, Place, Sizes
+from benchmarking.settings import PLAIN, TRANSFORMER, WIRINGS, Json, Place, Sizes
 
 #: By name: the figures of each round.
 Rounds = dict[str, list[dict[str, float]]]
@@ -142,23 +142,19 @@ def _training(session: Session, place: Place, batch: int, theirs: list[Peer], ou
 
 
 def _transformer(session: Session, place: Place) -> Json:
-    """The Transformer beside torch's own layers in the same loop and beside OpenNMT-py's; ratios to ours by round."""
+    """The Transformer beside OpenNMT-py's, with the ratio by round."""
     sizes, name = session.scale.transformer._replace(pieces=session.sizes.pieces), OpenNMTTransformer.name
     peer: Peer | str = ""
     if session.options.peers:
         peer = session.peer(OpenNMTTransformer, "transformer", sizes, session.scale.batch)
     results: Json = {"sizes": sizes._asdict(), **({"missing": peer} if peer and isinstance(peer, str) else {})}
     with contextlib.ExitStack() as stack:
-        models = (TRANSFORMER.name, TORCH_TRANSFORMER)
-        cases = _cases(stack, session, place, sizes, session.scale.batch, models)
-        for case in cases.values():
-            case.ask(updates=session.scale.warm_up)
+        cases = _cases(stack, session, place, sizes, session.scale.batch, [TRANSFORMER.name])
+        cases[TRANSFORMER.name].ask(updates=session.scale.warm_up)
         theirs = [] if isinstance(peer, str) else [peer]
         rounds, answers, their_rounds = _in_turn(session, cases, theirs, {name: results})
-    speeds = {model: [entry["tokens_per_second"] for entry in entries] for model, entries in rounds.items()}
-    for model, own in speeds.items():
-        ratio = beside(speeds[TRANSFORMER.name], own, "tokens_per_second")["ratio"]
-        results[model] = {**summary(rounds[model]), "ratio": ratio, "peak_memory_bytes": answers[model]["peak_memory"]}
+    own, memory = rounds[TRANSFORMER.name], answers[TRANSFORMER.name]["peak_memory"]
+    results[TRANSFORMER.name] = {**summary(own), "peak_memory_bytes": memory}
     if their_rounds.get(name):
-        results[name] = beside(speeds[TRANSFORMER.name], their_rounds[name], "tokens_per_second")
+        results[name] = beside([entry["tokens_per_second"] for entry in own], their_rounds[name], "tokens_per_second")
     return results

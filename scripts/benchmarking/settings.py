@@ -40,11 +40,8 @@ WIRINGS = {
     )
 }
 
-#: The Transformer, which is measured by itself: beside torch's own layers and OpenNMT-py's.
+#: The Transformer, which is measured by itself: beside OpenNMT-py's.
 TRANSFORMER = Wiring("transformer", "Transformer", ("encoder=transformer", "decoder=transformer"))
-
-#: The same model of torch's own layers, in the project's loop.
-TORCH_TRANSFORMER = "torch.nn.Transformer"
 
 #: Of all its attention.
 HEADS = 4

@@ -16,19 +16,8 @@ import torch
 from benchmarking import corpus
 from benchmarking.clocks import Enough, Feed
 from benchmarking.models import built, composed, run_trainer, scores_of, take, translator_of
-from benchmarking.settings import (
-    MODELS,
-    PLAIN,
-    TORCH_TRANSFORMER,
-    TRANSFORMER,
-    WIRINGS,
-    Exchange,
-    Json,
-    Place,
-    Scale,
-    Sizes,
-)
-from benchmarking.torch_models import Plain, replaced, train_plain
+from benchmarking.settings import MODELS, PLAIN, WIRINGS, Exchange, Json, Place, Scale, Sizes
+from benchmarking.torch_models import Plain, train_plain
 from nmt import __version__
 from nmt.data.pairs import EncodedPairs
 from nmt.model.weights import load_weights, save_weights
@@ -89,11 +78,8 @@ def training(settings: Json, exchange: Exchange) -> None:
         with contextlib.suppress(Enough):
             train_plain(Plain(sizes, 0.3).to(place.device), feed, place)
         return
-    in_torch = settings["wiring"] == TORCH_TRANSFORMER
-    config = composed(TRANSFORMER if in_torch else MODELS[settings["wiring"]], sizes, batch, scale.longest)
+    config = composed(MODELS[settings["wiring"]], sizes, batch, scale.longest)
     model = built(config, sizes, place)
-    if in_torch:
-        model = replaced(model, sizes, float(config.model.dropout))
 
     def answering(answer: Json) -> Json | None:
         order = exchange(answer)
