@@ -72,9 +72,7 @@ def _acquire(lock: FileLock, path: Path, target: Path, purpose: Locked) -> bool:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         match = _HOLDER.match(path.read_bytes()[:400].decode("ascii", "replace")) if path.exists() else None
-        with warnings.catch_warnings(
-            action="error", category=UserWarning
-        ):  # newer versions of filelock warn, see below
+        with warnings.catch_warnings(action="error", category=UserWarning):  # of newer versions of filelock, see below
             lock.acquire(timeout=0)
         host = re.sub(r"[^\w.-]", "", socket.gethostname()) or "this machine"
         with contextlib.suppress(OSError):  # Windows lets nobody write into it, and the work reports a full disk
