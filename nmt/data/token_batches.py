@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from nmt.data.batch import Batch, Integers
 from nmt.data.pairs import EncodedPairs, SampledPairs
-from nmt.data.shapes import Shapes, choose_shapes, plan_in_shapes
+from nmt.data.shapes import Shape, Shapes, choose_shapes, plan_in_shapes
 from nmt.data.stored import MANY, Stored, gathered
 
 #: Neighbours in the text that are planned together where pairs are very many.
@@ -144,7 +144,7 @@ class TokenBatches:
         generator: np.random.Generator | None,
     ) -> tuple[list[Integers], tuple[int, int]]:
         """The batches of pairs with these lengths, and how many places they have on each side."""
-        shaped, rest = [], np.arange(len(source_lengths))
+        shaped, rest = list[tuple[Shape, Integers]](), np.arange(len(source_lengths))
         if shapes:
             shaped, rest = plan_in_shapes(source_lengths, target_lengths, shapes, generator)
         plan = [batch for _, batch in shaped]
