@@ -53,17 +53,6 @@ def units(text: str, spans: Sequence[Span | None]) -> Units:
     return _units(text.split()[: max(words, default=-1) + 1], words, are_words=True)
 
 
-def places_of_units(text: str, spans: Sequence[Span | None], of_text: Units) -> list[Span]:
-    """The characters [begin, end) of each unit of a text, as `units` returns them; words that have no pieces, too."""
-    if of_text.are_words:
-        return [match.span() for match in re.finditer(r"\S+", text)]
-    places: list[Span] = []
-    for at in range(len(of_text.labels)):
-        members = [span for span, share in zip(spans, of_text.members[:, at], strict=True) if span and share]
-        places.append((min(begin for begin, _ in members), max(max(end, begin + 1) for begin, end in members)))
-    return places
-
-
 def source_units(translation: Translation) -> Units:
     """The source units of a translation."""
     return units(translation.source, translation.source_spans)
