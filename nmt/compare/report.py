@@ -42,7 +42,7 @@ def report(
         speeds: whether the runs' times can be compared, so that learning curves by time and costs are shown.
     """
     first = comparison.splits[0]
-    subject = analyses.subject_of(comparison, first, slicing)
+    subject = analyses.Subject(comparison, first, slicing)
     blocks: list[Block] = [Lines(verdict(comparison), lead=True)]
     blocks += [*_scores(comparison, first), *_lengths(comparison, first), *analyses.length_ratios(subject)]
     blocks += [*_alignments(comparison), *analyses.attention(subject), *analyses.first_sentences(subject)]
