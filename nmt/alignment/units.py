@@ -42,9 +42,7 @@ def _units(labels: list[str], of_piece: Sequence[int], are_words: bool) -> Units
 def units(text: str, spans: Sequence[Span | None]) -> Units:
     """What the pieces of a text stand for: its words, or the pieces themselves where it puts no spaces between words.
 
-    Args:
-        text: the source or the target of a translation.
-        spans: [P] of its pieces.
+    `spans` are those of its pieces, [P].
     """
     if unspaced(text):
         return _piece_units(text, spans)
@@ -75,12 +73,7 @@ def unit_spans(text: str, spans: Sequence[Span | None]) -> list[Span]:
 
 
 def word_number(labels: Sequence[str], word: int | str, field: str) -> int:
-    """The number of the word that a person names by its number from 0 or its spelling.
-
-    Args:
-        labels: all words, in order.
-        word: a number or a spelling.
-        field: what messages call the word.
+    """The number of the word that a person names by its number from 0 or its spelling; messages call it `field`.
 
     Raises:
         UserError: there is no such word, or several are spelled so.

@@ -35,11 +35,8 @@ def report(
 ) -> list[Block]:
     """All blocks of the report: the decision on the first screen, then the analyses, then the method.
 
-    Args:
-        comparison: of the runs.
-        heatmaps: the maximum number of sentences whose attention maps are drawn side by side.
-        slicing: a user's slices of the sentences.
-        speeds: whether the runs' times can be compared, so that learning curves by time and costs are shown.
+    `heatmaps` is the maximum number of sentences whose attention maps are drawn side by side. With `speeds`, the runs'
+    times can be compared, so that learning curves by time and costs are shown.
     """
     first = comparison.splits[0]
     subject = analyses.Subject(comparison, first, slicing)

@@ -129,11 +129,9 @@ def keeping_pipes() -> Iterator[None]:
 
 @contextlib.contextmanager
 def decoding(encoding: str | None, setting: str) -> Iterator[None]:
-    """Decode text that is not UTF-8 in this context.
+    """Decode text that is not UTF-8 in this context; "auto" recognises it, None leaves it as it is.
 
-    Args:
-        encoding: its name; "auto" recognises it; None leaves such text as it is.
-        setting: the key of the encoding, for messages.
+    `setting` is the key of the encoding, for messages.
 
     Raises:
         UserError: there is no such encoding.

@@ -40,11 +40,9 @@ logging.getLogger("sacrebleu").setLevel(logging.ERROR)
 
 
 class MetricScore(NamedTuple):
-    """One figure with its signature.
+    """One figure with sacreBLEU's signature: tokenizer, case, smoothing, version.
 
-    Attributes:
-        value: the metric on its usual scale (BLEU and chrF 0 to 100, TER in per cent, where less is better).
-        signature: sacreBLEU's signature: tokenizer, case, smoothing, version.
+    BLEU and chrF are 0 to 100, TER is in per cent, where less is better.
     """
 
     value: float
