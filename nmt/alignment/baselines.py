@@ -14,23 +14,12 @@ ORACLE = "best possible with one link per word"
 
 
 def diagonal(sources: int, targets: int) -> list[Link]:
-    """One link per target word: to the source word at the same place, measured as a share of the sentence.
-
-    Args:
-        sources: number of source words.
-        targets: number of target words.
-    """
+    """One link per target word: to the source word at the same place, measured as a share of the sentence."""
     return [((2 * at + 1) * sources // (2 * targets), at) for at in range(targets)] if sources else []
 
 
 def oracle(gold: GoldLinks, sources: int, targets: int) -> list[Link]:
-    """One link per target word, a gold link wherever there is one: the lowest error rate of such links.
-
-    Args:
-        gold: gold links of the pair.
-        sources: number of source words.
-        targets: number of target words.
-    """
+    """One link per target word, a gold link wherever there is one: the lowest error rate of such links."""
     if not sources:
         return []
     best = dict.fromkeys(range(targets), 0)
@@ -40,12 +29,7 @@ def oracle(gold: GoldLinks, sources: int, targets: int) -> list[Link]:
 
 
 def baselines(gold: Sequence[GoldLinks], sizes: Iterable[tuple[int, int]]) -> dict[str, list[list[Link]]]:
-    """The links of both for a corpus, by name.
-
-    Args:
-        gold: gold links of each sentence pair.
-        sizes: numbers of source and target words of each.
-    """
+    """The links of both for a corpus, by name; `sizes` are the numbers of source and target words of each pair."""
     pairs = list(zip(gold, sizes, strict=True))
     return {
         DIAGONAL: [diagonal(*size) for _, size in pairs],

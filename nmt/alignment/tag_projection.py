@@ -127,12 +127,7 @@ def _is_within_word(before: str, after: str) -> bool:
 
 
 def project(linked: LinkedText, tags: Sequence[Tag]) -> Segment:
-    """The translation with the tags of its source, in the order in which they open.
-
-    Args:
-        linked: the text of the tags and its translation.
-        tags: of the source, in the order in which they open.
-    """
+    """The translation with the tags of its source; both in the order in which they open."""
     if not tags:
         return Segment(linked.target)
     source = [*nested(tags)]

@@ -42,26 +42,13 @@ def _units(labels: list[str], of_piece: Sequence[int], are_words: bool) -> Units
 def units(text: str, spans: Sequence[Span | None]) -> Units:
     """What the pieces of a text stand for: its words, or the pieces themselves where it puts no spaces between words.
 
-    Args:
-        text: the source or the target of a translation.
-        spans: [P] of its pieces.
+    `spans` are those of its pieces, [P].
     """
     if unspaced(text):
         return _piece_units(text, spans)
     words = words_of(text, spans)
     # The model may have seen less than the text (a truncated line).
     return _units(text.split()[: max(words, default=-1) + 1], words, are_words=True)
-
-
-def places_of_units(text: str, spans: Sequence[Span | None], of_text: Units) -> list[Span]:
-    """The characters [begin, end) of each unit of a text, as `units` returns them; words that have no pieces, too."""
-    if of_text.are_words:
-        return [match.span() for match in re.finditer(r"\S+", text)]
-    places: list[Span] = []
-    for at in range(len(of_text.labels)):
-        members = [span for span, share in zip(spans, of_text.members[:, at], strict=True) if span and share]
-        places.append((min(begin for begin, _ in members), max(max(end, begin + 1) for begin, end in members)))
-    return places
 
 
 def source_units(translation: Translation) -> Units:
@@ -86,12 +73,7 @@ def unit_spans(text: str, spans: Sequence[Span | None]) -> list[Span]:
 
 
 def word_number(labels: Sequence[str], word: int | str, field: str) -> int:
-    """The number of the word that a person names by its number from 0 or its spelling.
-
-    Args:
-        labels: all words, in order.
-        word: a number or a spelling.
-        field: what messages call the word.
+    """The number of the word that a person names by its number from 0 or its spelling; messages call it `field`.
 
     Raises:
         UserError: there is no such word, or several are spelled so.

@@ -156,12 +156,8 @@ def open_for_forcing(
 def own_data(run: OpenRun, named: str | None, files: str) -> DataSource:
     """The data set of a run, if its settings may be used.
 
-    They may if they say nothing of files and networks, if this user has made the run, or if the command line has data=.
-
-    Args:
-        run: the run.
-        named: the setting data= of the command.
-        files: the settings of the command that name files instead.
+    They may if they say nothing of files and networks, if this user has made the run, or if the command line has data=
+    (`named`). `files` are the settings of the command that name files instead.
 
     Raises:
         UserError: the settings may not be used, or the data set is missing; with its place.

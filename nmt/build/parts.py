@@ -9,7 +9,7 @@ import contextlib
 import functools
 import importlib
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, cast
 
@@ -20,7 +20,7 @@ from torch import nn
 
 from nmt.attention import Attention, AttentionSettings, Normaliser, Read, Score, Window
 from nmt.config.choices import place
-from nmt.config.configuration import TARGET, flattened
+from nmt.config.configuration import TARGET, flattened, scalars
 from nmt.data.dataset import DataSource
 from nmt.model import Decoder, Encoder, Readout, Seq2Seq, Sizes, initialise
 from nmt.model.context.mechanism import ContextMechanism
@@ -296,18 +296,7 @@ _LARGE = 8192
 def _may_be_absurd(config: DictConfig) -> bool:
     """Whether a size of the model is so large that its weights are to be counted before they are made."""
     parts = [config[part] for part in ("model", "encoder", "decoder", "attention", "context") if part in config]
-    return max(_whole_numbers(parts), default=0) > _LARGE
-
-
-def _whole_numbers(node: Any) -> Iterator[int]:
-    """The whole numbers of a configuration, whatever settings they are."""
-    if isinstance(node, int):
-        yield node
-    elif isinstance(node, Mapping):
-        yield from _whole_numbers(list(node.values()))
-    elif isinstance(node, Sequence) and not isinstance(node, str):
-        for value in node:
-            yield from _whole_numbers(value)
+    return any(isinstance(value, int) and value > _LARGE for value in scalars(parts))
 
 
 def _check_memory(parameters: int) -> None:

@@ -26,11 +26,11 @@ def check_paths(
     folders: Collection[str] = (),
     text: bool = True,
 ) -> None:
-    """Check before any work that the inputs are there and the outputs can be written.
+    """Check before any work that the inputs are there and the outputs can be written, both by their keys.
 
     Args:
-        inputs: input files by key; None for a key without a file.
-        outputs: output paths by key.
+        inputs: None for a key without a file.
+        outputs: likewise.
         folders: keys of outputs that are folders.
         text: whether the other outputs are text.
 
@@ -97,14 +97,10 @@ def is_writable(folder: Path) -> bool:
 
 
 def check_replaceable(folder: Path, cure: str) -> None:
-    """Check that a folder can be made, or that all its files can be replaced.
-
-    Args:
-        folder: of results, with those of an earlier command if it exists.
-        cure: ends the message, such as "Choose another folder: output=FOLDER."
+    """Check that a folder of results can be made, or that all its files can be replaced.
 
     Raises:
-        UserError: a file or folder cannot be written.
+        UserError: a file or folder cannot be written. The message ends with the `cure`.
     """
     if folder.is_file():
         raise UserError(f"{folder} is a file where a folder would be made. {cure}")
@@ -132,13 +128,10 @@ def pipes_of(data: Mapping[str, Any]) -> str:
         for name in [value] if isinstance(value, str) else value:
             path = Path(str(name)).expanduser()
             ended = [path.with_name(f"{path.name}.{data.get(side)}") for side in ("source", "target") if path.name]
-            if path == STANDARD or str(path).startswith("/dev/fd/") or any(map(_is_pipe, [path, *ended])):
+            pipes = (each for each in [path, *ended] if each.exists() and not each.is_dir() and not is_regular(each))
+            if path == STANDARD or str(path).startswith("/dev/fd/") or any(pipes):
                 words.append(f"data.{key}={name}")
     return " ".join(words)
-
-
-def _is_pipe(path: Path) -> bool:
-    return path.exists() and not path.is_dir() and not is_regular(path)
 
 
 def is_replaceable(path: Path) -> bool:
@@ -158,7 +151,8 @@ def writer(stack: contextlib.ExitStack, path: Path | None) -> Callable[[str], No
             sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
         file = sys.stdout
     elif not is_replaceable(path):
-        file = stack.enter_context(_device(path))
+        stack.enter_context(writing(path))
+        file = stack.enter_context(open_text(path, path, line_buffering=True))  # its reader needs each line at once
     else:
         temporary = stack.enter_context(replace_atomically(path.resolve()))
         file = stack.enter_context(open_text(temporary, path))
@@ -168,13 +162,6 @@ def writer(stack: contextlib.ExitStack, path: Path | None) -> Callable[[str], No
             print(line, file=file)
 
     return write
-
-
-@contextlib.contextmanager
-def _device(path: Path) -> Iterator[TextIO]:
-    """A device or a named pipe, whose reader needs each line at once."""
-    with writing(path), open_text(path, path, line_buffering=True) as file:
-        yield file
 
 
 @contextlib.contextmanager

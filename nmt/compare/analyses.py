@@ -1,15 +1,14 @@
 """The sections of a report on single words and sentences. Most are grids of a score x a bucket with a caption."""
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 from nmt.alignment.word_weights import UNATTENDED
 from nmt.compare import buckets, examples, ngrams, scorers
 from nmt.compare.comparable import some
-from nmt.compare.examples import MOST_TEXTS, Scores, scores_of
+from nmt.compare.examples import MOST_TEXTS, scores_of
 from nmt.compare.failures import SEQUENCE, failures
 from nmt.compare.grid import Bucket, ItemScore, grid_table
-from nmt.compare.results import RunOnSplit, WordFacts
+from nmt.compare.results import WordFacts
 from nmt.compare.scorers import Texts, texts_of
 from nmt.compare.significance import chrf_of
 from nmt.compare.slices import Slicing, slices_of
@@ -33,40 +32,20 @@ _PROBABILITIES = [f"{fifth} %" for fifth in buckets.FIFTHS]
 _OVER = "Means over seeds, with 95 % bootstrap intervals over sentences."
 
 
-class Subject(NamedTuple):
-    """A split of a comparison, as the sections read it.
+class Subject:
+    """A split of a comparison, as the sections read it."""
 
-    Attributes:
-        split: the variants on the split.
-        labels: of the variants.
-        runs: of each variant, in the order of its seeds.
-        texts: their words; None if records were made without the text.
-        scores: chrF of each sentence, for each variant.
-        order: the variants, the highest first.
-        baseline: number of the variant.
-        rival: the highest of the other variants; None for a single variant.
-        slicing: a user's slices.
-    """
-
-    split: OnSplit
-    labels: list[str]
-    runs: list[list[RunOnSplit]]
-    texts: Texts | None
-    scores: list[Scores]
-    order: list[int]
-    baseline: int
-    rival: int | None
-    slicing: Slicing
-
-
-def subject_of(comparison: Comparison, split: OnSplit, slicing: Slicing) -> Subject:
-    """The subject of the analyses of a split."""
-    labels = [variant.label for variant in comparison.variants]
-    runs = [[run.splits[split.name] for run in variant.runs] for variant in comparison.variants]
-    scores = [scores_of(variant, split.name) for variant in comparison.variants]
-    rival = next((at for at in split.order if at != comparison.baseline), None)
-    texts = texts_of(labels, runs)
-    return Subject(split, labels, runs, texts, scores, split.order, comparison.baseline, rival, slicing)
+    def __init__(self, comparison: Comparison, split: OnSplit, slicing: Slicing) -> None:
+        self.split, self.slicing = split, slicing
+        self.labels, self.baseline, self.order = comparison.labels, comparison.baseline, split.order
+        #: The highest of the other variants; None for a single variant.
+        self.rival = next((at for at in split.order if at != comparison.baseline), None)
+        #: Of each variant the runs, in the order of its seeds.
+        self.runs = [[run.splits[split.name] for run in variant.runs] for variant in comparison.variants]
+        #: Of each variant chrF of each sentence.
+        self.scores = [scores_of(variant, split.name) for variant in comparison.variants]
+        #: The words; None if records were made without the text.
+        self.texts = texts_of(self.labels, self.runs)
 
 
 def word_sections(subject: Subject) -> list[Block]:
@@ -141,8 +120,7 @@ def sentence_examples(subject: Subject) -> list[Block]:
         f"{labels[0]}: mean chrF over seeds. Disagreement is between all variants. Repeated sentences are left "
         f"out. A line number leads to all translations."
     )
-    of_kinds = examples.examples(*pair, texts, len(lines))
-    table = examples.examples_table(of_kinds, lines, pair, labels, sources)
+    table = examples.examples_table(examples.examples(*pair, texts, lines), pair, labels, sources)
     return [Heading("Gains, losses and random sentences"), Lines([caption]), table]
 
 

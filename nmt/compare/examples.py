@@ -1,8 +1,7 @@
 """Single sentences by their chrF, the mean over seeds: examples, and two variants against each other."""
 
 import random
-from collections.abc import Hashable, Sequence
-from typing import NamedTuple
+from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -23,52 +22,34 @@ def scores_of(variant: Variant, split: str) -> Scores:
     return means
 
 
-class Examples(NamedTuple):
-    """Lines, from 1: where the second of two variants gains most, where it loses most, and random ones."""
+def examples(
+    first: Scores, second: Scores, texts: Sequence[Hashable], disagreements: Sequence[int]
+) -> dict[str, Sequence[int]]:
+    """Lines, from 1, of each kind: where the second of two variants gains and loses most, disagreements, random ones.
 
-    gains: list[int]
-    losses: list[int]
-    random: list[int]
-
-
-def examples(first: Scores, second: Scores, texts: Sequence[Hashable], most: int) -> Examples:
-    """Examples of two variants; of equal sentences only the first. A gain is never negative, a loss never positive.
-
-    Args:
-        first: score of each sentence.
-        second: likewise, of the other variant.
-        texts: equal for equal sentences.
-        most: of each kind.
+    Of each kind at most as many as there are disagreements, of equal texts only the first. A gain is never negative, a
+    loss never positive.
     """
-    rows: dict[Hashable, int] = {}
-    for row, text in enumerate(texts):
-        rows.setdefault(text, row)
-    distinct = list(rows.values())
+    most = len(disagreements)
+    distinct = sorted({text: row for row, text in reversed([*enumerate(texts)])}.values())
     difference = second - first
     falling = sorted(distinct, key=lambda row: -difference[row])
     drawn = random.Random(1).sample(distinct, min(most, len(distinct)))
-    return Examples(
-        [row + 1 for row in falling if difference[row] > 0][:most],
-        [row + 1 for row in reversed(falling) if difference[row] < 0][:most],
-        sorted(row + 1 for row in drawn),
-    )
+    return {
+        "largest gain": [row + 1 for row in falling if difference[row] > 0][:most],
+        "largest loss": [row + 1 for row in reversed(falling) if difference[row] < 0][:most],
+        "largest disagreement": disagreements,
+        "random": sorted(row + 1 for row in drawn),
+    }
 
 
 def examples_table(
-    lines: Examples, disagreements: Sequence[int], scores: tuple[Scores, Scores], labels: tuple[str, str],
-    sources: Sequence[str],
-) -> Table:  # fmt: skip
-    """A row for each example, with the scores of both variants."""
-    first, second = scores
-    kinds = {
-        "largest gain": lines.gains,
-        "largest loss": lines.losses,
-        "largest disagreement": disagreements,
-        "random": lines.random,
-    }
+    lines: Mapping[str, Sequence[int]], scores: tuple[Scores, Scores], labels: tuple[str, str], sources: Sequence[str]
+) -> Table:
+    """A row for each example, by its kind, with the scores of both variants."""
     rows: list[list[str]] = []
-    for kind, line in ((kind, line) for kind, of_kind in kinds.items() for line in of_kind):
-        one, other = first[line - 1], second[line - 1]
+    for kind, line in ((kind, line) for kind, of_kind in lines.items() for line in of_kind):
+        one, other = (of_variant[line - 1] for of_variant in scores)
         figures = f"{one:.0f}", f"{other:.0f}", f"{other - one:+.0f}"
         rows.append([kind, Linked(str(line), [line]), *figures, sources[line - 1]])
     return Table(["kind", "line", *(f"chrF, {label}" for label in labels), "difference", "source"], rows, text=True)
@@ -77,10 +58,7 @@ def examples_table(
 def scatter(scores: Sequence[Scores], labels: Sequence[str], shown: tuple[int, int]) -> Scatter:
     """A point for each sentence; of a large test set, as many as the page can hold, at even distances.
 
-    Args:
-        scores: of each variant.
-        labels: of the variants.
-        shown: the variants across and up.
+    `shown` are the variants across and up.
     """
     count = len(scores[0])
     most = min(_MOST_POINTS, MOST_TEXTS // (len(scores) + 2))

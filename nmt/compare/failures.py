@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from nmt.compare.estimates import estimate_text, share_estimate
+from nmt.compare.ngrams import Ngram, ngrams_of
 from nmt.compare.scorers import Texts
 from nmt.viewer.blocks import Linked, Table
 
@@ -17,13 +18,13 @@ MOST_LINES = 12  # behind one figure
 KINDS = ("repeats itself", "unattended source words", "copies the source", "empty", "cut at the maximum length")
 
 
-def sequences(words: Sequence[str], size: int = SEQUENCE) -> Counter[tuple[str, ...]]:
-    """The number of times that a sentence has each sequence of `size` words."""
-    return Counter(tuple(words[at : at + size]) for at in range(len(words) - size + 1))
+def sequences(words: Sequence[str]) -> Counter[Ngram]:
+    """The number of times that a sentence has each sequence of three words."""
+    return Counter(ngrams_of(words, SEQUENCE))
 
 
 def repeats(hypothesis: Sequence[str], reference: Sequence[str]) -> bool:
-    """Whether a translation has a sequence of three words twice or more often, and more often than its reference."""
+    """Whether a translation has a sequence of three words twice, and more often than its reference."""
     expected = sequences(reference)
     return any(times > max(1, expected[sequence]) for sequence, times in sequences(hypothesis).items())
 

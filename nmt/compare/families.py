@@ -19,14 +19,11 @@ _WITH_SETTINGS = ("attention/score", "attention/window", "attention/normaliser",
 
 
 class OneSetting(NamedTuple):
-    """The test of two variants that differ in one setting.
+    """The test of two variants, by their numbers, that differ in one setting.
 
     Attributes:
-        first: number of a variant.
-        second: number of the other.
         difference: the second's mean over its seeds less the first's.
-        low: end of its interval, at the level of the tests without correction.
-        high: the other end.
+        low, high: the ends of its interval, at the level of the tests without correction.
         error: and the rest as in `Contrast`, corrected for the family.
     """
 
@@ -50,13 +47,13 @@ class Family(NamedTuple):
 
 
 class Joint(NamedTuple):
-    """The tests against the baseline on all test sets at once, as if these were one text.
+    """The tests of the other variants against the baseline on all test sets at once, as if these were one text.
 
     Attributes:
-        splits: their names.
+        splits: the names of the sets.
         sentences: how many they have together.
         judge: the metric.
-        tests: of the other variants, in their order; corrected by Holm.
+        tests: in the order of the variants; corrected by Holm.
     """
 
     splits: list[str]
@@ -86,14 +83,7 @@ def factor(first: Mapping[str, Any], second: Mapping[str, Any]) -> str | None:
 
 
 def families(settings: Sequence[Mapping[str, Any]], runs: Sequence[Runs], scorer: Scorer, alpha: float) -> list[Family]:
-    """Every family of the variants, with its tests.
-
-    Args:
-        settings: of each variant.
-        runs: of each variant.
-        scorer: of the metric.
-        alpha: the level.
-    """
+    """Every family of the variants, with its tests."""
     by_setting: dict[str, list[tuple[int, int]]] = {}
     for first, second in combinations(range(len(settings)), 2):
         setting = factor(settings[first], settings[second])
@@ -114,8 +104,8 @@ def corrected(pairs: Sequence[tuple[int, int]], tested: Sequence[DifferenceTest]
     """Tests of pairs, corrected by Holm for their number."""
     return [
         OneSetting(
-            *(*pair, test.difference, *test.error.interval(test.difference, alpha), test.error.size, p),
-            detectable=test.error.detectable(alpha / len(pairs), POWER),
+            *(*pair, test.difference, *test.noise.interval(test.difference, alpha), test.noise.error, p),
+            detectable=test.noise.detectable(alpha / len(pairs), POWER),
             significant=p < alpha,
             real=p < alpha and test.p_seeds is not None,
         )

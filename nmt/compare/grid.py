@@ -64,14 +64,9 @@ class Bucket(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """A score of every variant in every bucket.
+    """For each variant the score in each bucket, or None if there is nothing to score.
 
-    Attributes:
-        title: of the buckets.
-        names: of the buckets.
-        unit: of the sizes.
-        sizes: of the buckets; empty if they say nothing.
-        rows: for each variant the score in each bucket; None if there is nothing to score.
+    Title, names and sizes are those of the buckets, the unit is that of the sizes; no sizes if they say nothing.
     """
 
     title: str
@@ -82,15 +77,7 @@ class Grid(NamedTuple):
 
 
 def grid(runs: Sequence[int], bootstrap: Bootstrap, sentences: int, score: ItemScore, bucket: Bucket) -> Grid:
-    """Score every variant in every bucket.
-
-    Args:
-        runs: the number of runs of each variant.
-        bootstrap: over the sentences.
-        sentences: of the test set.
-        score: the first axis.
-        bucket: the second axis.
-    """
+    """Score every variant in every bucket; `runs` has the number of runs of each variant."""
     sizes: list[int] = []
     rows = []
     for variant, count in enumerate(runs):

@@ -5,7 +5,7 @@ from nmt.compare.significance import Contrast
 from nmt.compare.systems import SYSTEM
 from nmt.compare.variants import Comparison, OnSplit
 from nmt.compare.verdict import baseline_label, count_of, judgement, p_text
-from nmt.evaluation.metrics import TITLES, title_of
+from nmt.evaluation.metrics import TITLES
 from nmt.viewer.blocks import Block, Heading, Lines, Table
 
 
@@ -13,7 +13,7 @@ def by_design(comparison: Comparison, split: OnSplit) -> list[Block]:
     """The pairs of variants that differ in one setting only, a table for each setting."""
     if len(comparison.variants) < 3 or not split.families:
         return []
-    labels = [variant.label for variant in comparison.variants]
+    labels = comparison.labels
     header = ["from", "to", "difference", "error", "p, Holm", "min. detectable", "verdict"]
     blocks: list[Block] = [
         Heading(f"One setting at a time, {TITLES[split.judge]} on {split.name}"),
@@ -64,7 +64,7 @@ def method(comparison: Comparison) -> list[Block]:
     ]
     for split in comparison.splits:
         rows = [
-            [variant.label, title_of(metric), *_figures(contrast)]
+            [variant.label, TITLES.get(metric, metric), *_figures(contrast)]
             for metric, contrasts in split.contrasts.items()
             for variant, contrast in zip(comparison.variants, contrasts, strict=True)
             if contrast is not None

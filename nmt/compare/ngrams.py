@@ -1,7 +1,8 @@
 """N-grams that a variant translates more often than another, produces too often, or too rarely."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from nmt.compare.scorers import Texts
@@ -34,11 +35,14 @@ class Salient(NamedTuple):
     ratio: float
 
 
+def ngrams_of(words: Sequence[str], size: int) -> Iterator[Ngram]:
+    """The n-grams of one size, in the order of the sentence."""
+    return (tuple(words[at : at + size]) for at in range(len(words) - size + 1))
+
+
 def ngrams(words: Sequence[str]) -> Counter[Ngram]:
     """All n-grams of up to four words."""
-    return Counter(
-        tuple(words[at : at + size]) for size in range(1, LONGEST + 1) for at in range(len(words) - size + 1)
-    )
+    return Counter(ngram for size in range(1, LONGEST + 1) for ngram in ngrams_of(words, size))
 
 
 def count(hypotheses: Lines, references: Lines) -> NgramCounts:
@@ -73,7 +77,7 @@ def times_of(ngram: Ngram, words: Sequence[str]) -> int:
     """The number of times that a sentence has an n-gram."""
     if not set(ngram) <= set(words):  # most sentences lack one of its words
         return 0
-    return sum(tuple(words[at : at + len(ngram)]) == ngram for at in range(len(words) - len(ngram) + 1))
+    return sum(other == ngram for other in ngrams_of(words, len(ngram)))
 
 
 def lines_with_more(ngram: Ngram, first: Lines, second: Lines, references: Lines | None = None) -> list[int]:
@@ -81,16 +85,14 @@ def lines_with_more(ngram: Ngram, first: Lines, second: Lines, references: Lines
 
     With `references`, matches with the reference are counted instead.
     """
-    lines = []
-    for row, (words, others) in enumerate(zip(first, second, strict=True)):
-        times = times_of(ngram, words)
+
+    def has_more(row: int) -> bool:
+        times = times_of(ngram, first[row])
         if times and references is not None:
             times = min(times, times_of(ngram, references[row]))
-        if times > times_of(ngram, others):
-            lines.append(row + 1)
-            if len(lines) == _MOST_LINES:
-                break
-    return lines
+        return times > 0 and times > times_of(ngram, second[row])
+
+    return [row + 1 for row in islice(filter(has_more, range(len(first))), _MOST_LINES)]
 
 
 def tables(texts: Texts, order: Sequence[int], rivals: Sequence[int | None]) -> list[tuple[str, Table]]:
@@ -113,20 +115,16 @@ def tables(texts: Texts, order: Sequence[int], rivals: Sequence[int | None]) -> 
             for each in salient(first, second, most)
         ]  # fmt: skip
 
-    right: list[list[str]] = []
-    over: list[list[str]] = []
-    under: list[list[str]] = []
+    right = Table(["variant", "n-gram", "right", "there", "ratio", "than"], [])
+    over = Table(["variant", "n-gram", "translations", "references", "ratio"], [])
+    under = Table(["variant", "n-gram", "references", "translations", "ratio"], [])
     for at in order:
         produced, expected, matches = counts[at]
         rival = rivals[at]
         if rival is not None:
             better = rows(at, matches, counts[rival].right, hypotheses[at], hypotheses[rival], references)
-            right += [[*row, texts.labels[rival]] for row in better]
-        over += rows(at, produced, expected, hypotheses[at], references)
-        under += rows(at, expected, produced, references, hypotheses[at])
-    start = ["variant", "n-gram"]
-    return [
-        ("More often right than by another variant", Table([*start, "right", "there", "ratio", "than"], right)),
-        ("Produced too often", Table([*start, "translations", "references", "ratio"], over)),
-        ("Produced too rarely", Table([*start, "references", "translations", "ratio"], under)),
-    ]
+            right.rows.extend([*row, texts.labels[rival]] for row in better)
+        over.rows.extend(rows(at, produced, expected, hypotheses[at], references))
+        under.rows.extend(rows(at, expected, produced, references, hypotheses[at]))
+    kinds = "More often right than by another variant", "Produced too often", "Produced too rarely"
+    return list(zip(kinds, (right, over, under), strict=True))

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
@@ -44,23 +45,21 @@ def scores(comparison: Comparison, split: OnSplit) -> Figure:
         score = split.score(index)
         axes.plot(score.values, [place] * len(score.values), "o", color=COLOURS[verdict], markersize=5, alpha=0.45)
         axes.plot(score.mean, place, "|", color=COLOURS[verdict], markersize=17, markeredgewidth=2.6)
-        axes.annotate(
-            verdict,
-            (1.0, place),
-            xycoords=("axes fraction", "data"),
-            xytext=(6, 0),
-            textcoords="offset points",
-            va="center",
-            color=COLOURS[verdict],
-            fontproperties=fonts.properties([fonts.BASE], 8.5),
-        )
+        _beside(axes, place, verdict, COLOURS[verdict])
     axes.axvline(split.score(comparison.baseline).mean, color=COLOURS["baseline"], linewidth=0.8, linestyle=":")
     axes.set_ylim(-0.6, len(order) - 0.4)
     title = TITLES[split.judge]
     style(axes, f"{title} on {split.name}: dots are seeds, bars their means", x=title)
-    labels, families = fonts.drawable(shorten(comparison.variants[index].label, LONGEST_NAME) for index in order)
+    labels, families = fonts.drawable(shorten(comparison.labels[index], LONGEST_NAME) for index in order)
     axes.set_yticks(range(len(order)), labels, fontproperties=fonts.properties(families, 8.5), parse_math=False)
     return picture
+
+
+def _beside(axes: Axes, place: int, text: str, colour: str) -> None:
+    """Write a row's text at the right of a plot."""
+    font = fonts.properties([fonts.BASE], 8.5)
+    at, unit = ("axes fraction", "data"), "offset points"
+    axes.annotate(text, (1.0, place), (6, 0), at, unit, va="center", color=colour, fontproperties=font)
 
 
 class ForestRow(NamedTuple):
@@ -93,16 +92,7 @@ def forest(rows: Sequence[ForestRow], title: str, score: str, most: float = math
             ends = np.clip([test.low, test.high], -most, most)
             axes.plot(ends, [place, place], color=colour, linewidth=1.6)
             axes.plot(test.difference, place, "s", color=colour, markersize=4.5)
-        axes.annotate(
-            f"{test.difference:+.2f} ({interval_text(test)})",
-            (1.0, place),
-            xycoords=("axes fraction", "data"),
-            xytext=(6, 0),
-            textcoords="offset points",
-            va="center",
-            color=colour,
-            fontproperties=fonts.properties([fonts.BASE], 8.5),
-        )
+        _beside(axes, place, f"{test.difference:+.2f} ({interval_text(test)})", colour)
     axes.axvline(0, color=COLOURS["baseline"], linewidth=0.8)
     axes.set_ylim(len(entries) - 0.4, -0.6)
     style(axes, x=f"difference in {score}")
@@ -164,9 +154,7 @@ def learning_curves(courses: Mapping[str, Sequence[History]], *, by_time: bool =
         "valid_perplexity": "Validation perplexity",
     }
     for axes, x, y in panels:
-        if y == "valid_perplexity" and any(
-            np.size(curve.get_xdata()) for curve in axes.lines
-        ):  # else there is no scale
+        if y == "valid_perplexity" and any(np.size(curve.get_xdata()) for curve in axes.lines):  # else no scale
             axes.set_yscale("log")
             axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             axes.yaxis.set_major_formatter(ScalarFormatter())
@@ -188,8 +176,7 @@ def _mean_curve(runs: Sequence[History], x: str, y: str) -> tuple[_Curve, _Curve
     ]
     courses = [course for course in courses if len(course)]
     if not courses:
-        nothing = np.zeros(0)
-        return nothing, nothing, nothing, nothing
+        return (np.zeros(0),) * 4
     first, last = max(course[0, 0] for course in courses), min(course[-1, 0] for course in courses)
     grid = np.unique(np.concatenate([course[:, 0] for course in courses]))
     grid = grid[(grid >= first) & (grid <= last)]
@@ -200,8 +187,7 @@ def _mean_curve(runs: Sequence[History], x: str, y: str) -> tuple[_Curve, _Curve
 def side_by_side(panels: Sequence[tuple[str, AttentionMap]]) -> Figure:
     """The weights of several variants over one and the same sentence pair, target as rows, source as columns.
 
-    Args:
-        panels: the title and the weights of each panel; all of one sentence pair.
+    Each panel has a title.
     """
     source, target = panels[0][1]["source"], panels[0][1]["target"]
     labels, families = fonts.drawable(shorten(text, 16) for text in (*source, *target))

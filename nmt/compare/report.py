@@ -35,14 +35,11 @@ def report(
 ) -> list[Block]:
     """All blocks of the report: the decision on the first screen, then the analyses, then the method.
 
-    Args:
-        comparison: the comparison.
-        heatmaps: the maximum number of sentences whose attention maps are drawn side by side.
-        slicing: a user's slices of the sentences.
-        speeds: whether the runs' times can be compared, so that learning curves by time and costs are shown.
+    `heatmaps` is the maximum number of sentences whose attention maps are drawn side by side. With `speeds`, the runs'
+    times can be compared, so that learning curves by time and costs are shown.
     """
     first = comparison.splits[0]
-    subject = analyses.subject_of(comparison, first, slicing)
+    subject = analyses.Subject(comparison, first, slicing)
     blocks: list[Block] = [Lines(verdict(comparison), lead=True)]
     blocks += [*_scores(comparison, first), *_lengths(comparison, first), *analyses.length_ratios(subject)]
     blocks += [*_alignments(comparison), *analyses.attention(subject), *analyses.first_sentences(subject)]
@@ -74,7 +71,7 @@ def _table_of_columns(
     comparison: Comparison, split: OnSplit, columns: Mapping[str, Callable[[int], str]], marks: Sequence[str] = ()
 ) -> Table:
     """A row for each variant, the highest first; each column is a function of the variant's number."""
-    labels = [variant.label for variant in comparison.variants]
+    labels = comparison.labels
     rows = [[labels[at], *(show(at) for show in columns.values())] for at in split.order]
     return Table(["variant", *columns], rows, marks)
 
@@ -87,26 +84,21 @@ def scores_table(comparison: Comparison, split: OnSplit) -> Table:
     def figure(name: str) -> Callable[[int], str]:
         return lambda at: _mean(split.figures[at].get(name))
 
-    def further_columns(metric: str) -> list[tuple[str, Callable[[int], str]]]:
-        tests = split.contrasts[metric]
-        return [
-            (metric, figure(metric)),
-            (f"p of {metric}", lambda at: "" if (contrast := tests[at]) is None else p_text(contrast.p)),
-        ]
+    def p_of(metric: str) -> Callable[[int], str]:
+        return lambda at: "" if (contrast := split.contrasts[metric][at]) is None else p_text(contrast.p)
 
-    further = [metric for metric in split.contrasts if metric not in TESTED]
     columns: dict[str, Callable[[int], str]] = {
         "seeds": lambda at: str(len(comparison.variants[at].runs)),
         TITLES[split.judge]: figure(split.judge),
         "to baseline": lambda at: "" if (contrast := contrasts[at]) is None else f"{contrast.difference:+.2f}",
-        "p": lambda at: "" if (contrast := contrasts[at]) is None else p_text(contrast.p),
+        "p": p_of(split.judge),
         "verdict": lambda at: judgement(contrasts[at]),
         TITLES[other]: figure(other),
         "TER": figure("ter"),
-        **{column: show for metric in further for column, show in further_columns(metric)},
-        "perplexity": figure("perplexity"),
-        "entropy": figure("attention_entropy"),
     }
+    for metric in (metric for metric in split.contrasts if metric not in TESTED):
+        columns |= {metric: figure(metric), f"p of {metric}": p_of(metric)}
+    columns |= {"perplexity": figure("perplexity"), "entropy": figure("attention_entropy")}
     if any(figures["hidden_share"].mean > 0 for figures in split.figures if "hidden_share" in figures):
         columns["share of zeros"] = figure("hidden_share")
     return _table_of_columns(comparison, split, columns, [judgement(contrasts[at]) for at in split.order])
@@ -161,7 +153,7 @@ def _heads(comparison: Comparison, split: OnSplit, name: str, caption: str) -> l
         total += sum(value.mean for value in means.values())
         for layer in Heads(list(means)).layers or ([""] if means else []):
             of_layer = [_mean(value) for head, value in means.items() if not layer or head.startswith(f"{layer}.")]
-            rows.append([comparison.variants[at].label, layer, *of_layer])
+            rows.append([comparison.labels[at], layer, *of_layer])
     if not total:
         return []
     width = max(map(len, rows))
@@ -216,7 +208,7 @@ def _lengths(comparison: Comparison, split: OnSplit) -> list[Block]:
         f"Means over seeds, with 95 % bootstrap intervals over sentences. Bins have the same width on all splits; a "
         f"bin with fewer than {FEW} sentences is joined with its neighbour."
     )
-    table = grid_table(split.by_length, [variant.label for variant in comparison.variants], split.order)
+    table = grid_table(split.by_length, comparison.labels, split.order)
     return [Heading(f"{TITLES[split.judge]} by source length on {split.name}"), table, Lines([caption])]
 
 
@@ -265,27 +257,21 @@ def _heatmaps(comparison: Comparison, split: OnSplit, most: int) -> list[Block]:
     if not maps or most < 1:
         return []
     lines = sorted(set.intersection(*(set(by_line) for by_line in maps.values())))[:most]
-    blocks: list[Block] = [
-        Heading("Attention maps"),
-        Lines(
-            [
-                "Weights over the same sentence pairs under forced decoding, with the source above and the reference "
-                "at the left. Each map is of a variant's first seed and the heads that nmt.evaluate used (head=). "
-                "In the HTML report, choose two variants to see both, and their difference. "
-                "A weight shows where the decoder looked, not why."
-            ]
-        ),
-    ]
+    caption = (
+        "Weights over the same sentence pairs under forced decoding, with the source above and the reference at the "
+        "left. Each map is of a variant's first seed and the heads that nmt.evaluate used (head=). In the HTML report, "
+        "choose two variants to see both, and their difference. A weight shows where the decoder looked, not why."
+    )
     drawn: list[Picture] = []
     sentences = []
     for line in lines:
         panels = [(label, by_line[line]) for label, by_line in maps.items()]
         same = [panel for panel in panels if panel[1]["source"] == panels[0][1]["source"]]
-        name = f"weights-{split.name}-{line}"
         alt = f"attention weights of each variant on line {line}"
-        drawn.append(Picture(name, png(plots.side_by_side(same)), alt))
+        drawn.append(Picture(f"weights-{split.name}-{line}", png(plots.side_by_side(same)), alt))
         sentences.append(_viewed(line, same))
-    return [*blocks, Interactive("maps", {"sentences": sentences, "corpus": None}, drawn)]
+    viewer = Interactive("maps", {"sentences": sentences, "corpus": None}, drawn)
+    return [Heading("Attention maps"), Lines([caption]), viewer]
 
 
 def _viewed(line: int, panels: Sequence[tuple[str, AttentionMap]]) -> dict[str, Any]:
@@ -313,8 +299,5 @@ def as_text(comparison: Comparison) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def is_report_picture(name: str) -> bool:
-    """Whether a picture of this name may belong to a report."""
-    return (
-        re.fullmatch(r"(forest|maps|scores-.*|by-length-.*|weights-.*-[0-9]+|learning-curves)\.png", name) is not None
-    )
+#: What the names of a report's pictures match.
+PICTURES = re.compile(r"(forest|maps|scores-.*|by-length-.*|weights-.*-[0-9]+|learning-curves)\.png")

@@ -211,11 +211,8 @@ def _write_report(
     for name, table in named.items():
         for end, form in table_files.FORMS.items():
             write_text(folder / "tables" / f"{name}{end}", form(table))
-    earlier = [
-        path
-        for path in (folder / "pictures").glob("*.png")
-        if path.name not in drawn and report.is_report_picture(path.name)
-    ]
+    pictures = (folder / "pictures").glob("*.png")
+    earlier = [path for path in pictures if path.name not in drawn and report.PICTURES.fullmatch(path.name)]
     for name in {path.stem for path in (folder / "tables").glob("*.tex")} - named.keys():
         paths = [folder / "tables" / f"{name}{end}" for end in table_files.FORMS]
         earlier += paths if all(path.exists() for path in paths) else []

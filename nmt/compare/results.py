@@ -6,7 +6,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from nmt.compare import significance
+from nmt.compare import estimates, significance
 from nmt.compare.variance import Scorer, Statistics
 from nmt.evaluation import metrics
 from nmt.evaluation.metrics import Metric
@@ -16,14 +16,12 @@ from nmt.system.errors import UserError
 
 #: TER is not tested: counting its edits anew would take minutes for the runs of a sweep.
 TESTED: tuple[Metric, ...] = ("bleu", "chrf")
-
-
 SCORERS = {"bleu": significance.bleu_of, "chrf": significance.chrf_of}
 
 
 def scorer_of(metric: str) -> Scorer:
     """The score of summed statistics; of a metric of another program the mean over sentences."""
-    return SCORERS.get(metric, significance.mean_of)
+    return SCORERS.get(metric, estimates.mean_of)
 
 
 class WordFacts(NamedTuple):

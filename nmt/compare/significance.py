@@ -15,15 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nmt.compare.variance import (
-    Deviations,
-    Error,
-    Scorer,
-    Statistics,
-    error_of,
-    interaction,
-    pseudo_values,
-)
+from nmt.compare.variance import Deviations, Scorer, Statistics, Variance, error_of, interaction, pseudo_values
 
 _CELLS = 20_000_000  # of the largest matrix of swaps, 4 bytes each
 POWER = 0.8
@@ -50,11 +42,6 @@ def bleu_of(statistics: Statistics) -> npt.NDArray[np.float64]:
         return np.where(possible, 100 * brevity * precision, 0.0)
 
 
-def mean_of(statistics: Statistics) -> npt.NDArray[np.float64]:
-    """The mean [...] of sums [..., 2] of values and of their numbers."""
-    return np.divide(statistics[..., 0], np.maximum(statistics[..., 1], 1))
-
-
 def chrf_of(statistics: Statistics) -> npt.NDArray[np.float64]:
     """chrF2 (Popovic 2015) of summed statistics, over the orders that both texts have.
 
@@ -74,28 +61,16 @@ def chrf_of(statistics: Statistics) -> npt.NDArray[np.float64]:
     return scores
 
 
-class Randomisation(NamedTuple):
-    """The result of a randomisation.
-
-    Attributes:
-        difference: the second variant's mean score over seeds less the first's.
-        p: the share of random swaps that make as large a difference, two-sided, with the 1 added to both
-            counts that keeps it above zero (Davison and Hinkley 1997, section 4.3).
-    """
-
-    difference: float
-    p: float
-
-
 def randomise(
     first: Statistics, second: Statistics, scorer: Scorer, *, trials: int = 10_000, seed: int = 12345
-) -> Randomisation:
-    """Paired approximate randomisation over sentences.
+) -> float:
+    """The p of paired approximate randomisation over sentences.
 
     If the variants were alike, it would be chance which of the two a sentence favours: each trial swaps the two
     variants' translations of each sentence, in all seeds at once, with probability one half, and takes the difference
     anew. Clark et al. 2011 (section 4.2, MultEval) draw a swap for each seed, which counts the interaction of variant
-    and sentence once for each seed.
+    and sentence once for each seed. p is the share of swaps that make as large a difference, two-sided, with the 1
+    added to both counts that keeps it above zero (Davison and Hinkley 1997, section 4.3).
 
     Args:
         first: [K, N, S] sufficient statistics of the first variant: seeds, sentences, statistics of the metric.
@@ -120,7 +95,7 @@ def randomise(
         parts.append(differences / len(first))
     differences = np.concatenate(parts)
     extreme = int((np.abs(differences) >= abs(observed) - 1e-9).sum())
-    return Randomisation(observed, (extreme + 1) / (trials + 1))
+    return (extreme + 1) / (trials + 1)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -182,17 +157,17 @@ class Contrast(NamedTuple):
 
 
 class DifferenceTest(NamedTuple):
-    """The difference between two variants, the second less the first, with its standard error and two p-values.
+    """The difference between two variants' means over seeds, the second less the first, with two p-values.
 
     Attributes:
-        difference: of the means over seeds.
-        error: its standard error, over sentences and seeds.
+        difference: of the means.
+        noise: its variance, over sentences and seeds.
         p: of the t with both errors, not corrected.
         p_seeds: of the t over runs; None if no variant has two seeds.
     """
 
     difference: float
-    error: Error
+    noise: Variance
     p: float
     p_seeds: float | None
 
@@ -217,10 +192,10 @@ class Noise:
     def between(self, first: int, second: int) -> DifferenceTest:
         """The test of one variant against another."""
         difference = float(np.mean(self.scores[second]) - np.mean(self.scores[first]))
-        error = error_of(first, second, self._values, self._interactions, self.deviations)
+        noise = error_of(first, second, self._values, self._interactions, self.deviations)
         over_runs = self.deviations.of_difference(first, second)
-        by_seeds = Error.of(over_runs).p(difference) if over_runs.freedom else None
-        return DifferenceTest(difference, error, error.p(difference), by_seeds)
+        by_seeds = over_runs.p(difference) if over_runs.freedom else None
+        return DifferenceTest(difference, noise, noise.p(difference), by_seeds)
 
 
 def contrast_with(
@@ -243,18 +218,18 @@ def contrast_with(
         scorer: of the metric.
         trials: random swaps for `p_sentences`.
         alpha: the level.
-        picked: whether the baseline was picked by its score.
+        picked: whether the score picked the baseline.
     """
     pairs = len(others) * (len(others) + 1) // 2
     level = alpha / max(pairs if picked else len(others), 1)
     noise = Noise([baseline, *others], scorer)
     rows = [noise.between(0, at) for at in range(1, len(others) + 1)]
-    swapped = [randomise(*paired(baseline, runs), scorer, trials=trials).p for runs in others]
+    swapped = [randomise(*paired(baseline, runs), scorer, trials=trials) for runs in others]
     adjusted = [min(1.0, pairs * row.p) for row in rows] if picked else holm([row.p for row in rows])
     return [
         Contrast(
-            *(row.difference, row.error.size, p_sentences, row.p_seeds, p),
-            detectable=row.error.detectable(level, POWER),
+            *(row.difference, row.noise.error, p_sentences, row.p_seeds, p),
+            detectable=row.noise.detectable(level, POWER),
             significant=p < alpha,
             real=p < alpha and row.p_seeds is not None,
         )
@@ -264,5 +239,5 @@ def contrast_with(
 
 def p_by_seeds(first: int, second: int, groups: Sequence[Sequence[float]]) -> float | None:
     """The p of Student's t for two of several variants, from the scores of all runs; None if no variant has two."""
-    part = Deviations(groups).of_difference(first, second)
-    return Error.of(part).p(float(np.mean(groups[first]) - np.mean(groups[second]))) if part.freedom else None
+    over_runs = Deviations(groups).of_difference(first, second)
+    return over_runs.p(float(np.mean(groups[first]) - np.mean(groups[second]))) if over_runs.freedom else None

@@ -29,8 +29,8 @@ def differences(rows: Sequence[ForestRow]) -> Table:
 
 def summary(comparison: Comparison, *, speeds: bool = True) -> list[Block]:
     """The verdict, the differences from the baseline, the course of training, and one sentence in three attentions."""
-    joint, baseline = comparison.joint, comparison.variants[comparison.baseline].label
-    labels = [variant.label for variant in comparison.variants]
+    joint, baseline = comparison.joint, comparison.labels[comparison.baseline]
+    labels = comparison.labels
     score, where = TITLES[joint.judge], ", ".join(joint.splits)
     blocks: list[Block] = [Lines(verdict(comparison), lead=True)]
     rows = [
@@ -71,7 +71,7 @@ def _panels(comparison: Comparison) -> list[tuple[str, AttentionMap]]:
     split = comparison.splits[0]
     order = dict.fromkeys([comparison.baseline, *split.order])
     maps = {
-        comparison.variants[at].label: {look["line"]: look for look in looks}
+        comparison.labels[at]: {look["line"]: look for look in looks}
         for at in order
         if (looks := comparison.variants[at].runs[0].splits[split.name].attention_maps)
     }

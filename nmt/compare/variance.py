@@ -30,14 +30,44 @@ Scorer = Callable[[Statistics], npt.NDArray[np.float64]]
 LARGER = 0.05
 
 
-class Part(NamedTuple):
+class Variance(NamedTuple):
     """A variance and its degrees of freedom; 0 degrees if it is unknown."""
 
     variance: float
     freedom: float
 
+    @property
+    def error(self) -> float:
+        """The standard error."""
+        return math.sqrt(self.variance)
 
-UNKNOWN = Part(0.0, 0.0)
+    def p(self, difference: float) -> float:
+        """P(|T| >= |difference / error|) of Student's t; a difference without any error is certain."""
+        if not self.freedom:
+            return 1.0
+        if not self.variance:
+            return float(difference == 0)
+        return float(2 * stats.t.sf(abs(difference) / self.error, self.freedom))
+
+    def interval(self, difference: float, level: float = 0.05) -> tuple[float, float]:
+        """The confidence interval of a difference; not a number at both ends if the error is unknown."""
+        reach = float(stats.t.isf(level / 2, self.freedom)) * self.error if self.freedom else math.nan
+        return difference - reach, difference + reach
+
+    def detectable(self, level: float, power: float) -> float:
+        """The true difference that a two-sided test at `level` finds with this power, by the noncentral t."""
+        if not self.freedom or not self.variance:
+            return 0.0
+        bound = stats.t.isf(level / 2, self.freedom)
+        high = 2 * bound
+        while (found := stats.nct.sf(bound, self.freedom, high)) < power and math.isfinite(high):
+            high *= 2
+        if not (math.isfinite(found) and math.isfinite(high)):
+            return math.inf  # of a handful of sentences
+        return float(self.error * brentq(lambda shift: stats.nct.sf(bound, self.freedom, shift) - power, 0.0, high))
+
+
+UNKNOWN = Variance(0.0, 0.0)
 
 
 def pseudo_values(counts: Statistics, scorer: Scorer) -> Statistics:
@@ -48,22 +78,22 @@ def pseudo_values(counts: Statistics, scorer: Scorer) -> Statistics:
     return values
 
 
-def by_sentences(first: Statistics, second: Statistics) -> Part:
+def by_sentences(first: Statistics, second: Statistics) -> Variance:
     """The sentences' part for pseudo-values [K, N] of two variants on the same sentences."""
     sentences = first.shape[1]
     if sentences < 2:
         return UNKNOWN
-    return Part(float((second.mean(0) - first.mean(0)).var(ddof=1)) / sentences, sentences - 1)
+    return Variance(float((second.mean(0) - first.mean(0)).var(ddof=1)) / sentences, sentences - 1)
 
 
-def interaction(values: Statistics) -> Part:
+def interaction(values: Statistics) -> Variance:
     """The mean square of the interaction in the pseudo-values [K, N] of a variant; unknown for one run."""
     runs, sentences = values.shape
     if runs < 2 or sentences < 2:
         return UNKNOWN
     rest = values - values.mean(0) - values.mean(1, keepdims=True) + values.mean()
     freedom = (runs - 1) * (sentences - 1)
-    return Part(float((rest**2).sum()) / freedom, freedom)
+    return Variance(float((rest**2).sum()) / freedom, freedom)
 
 
 class Deviations:
@@ -89,21 +119,21 @@ class Deviations:
             return [other for other, count in enumerate(self._counts) if count > 1]
         return self.alike if at in self.alike else [at]
 
-    def of_mean(self, at: int) -> Part:
+    def of_mean(self, at: int) -> Variance:
         """The variance of the mean of a variant's runs."""
         part = self._of(self.pool(at))
-        return Part(part.variance / self._counts[at], part.freedom)
+        return Variance(part.variance / self._counts[at], part.freedom)
 
-    def of_difference(self, first: int, second: int) -> Part:
+    def of_difference(self, first: int, second: int) -> Variance:
         """The variance of the difference of two variants' means."""
         parts = [self.of_mean(first), self.of_mean(second)]
         if self.pool(first) == self.pool(second):
-            return Part(parts[0].variance + parts[1].variance, parts[0].freedom)
+            return Variance(parts[0].variance + parts[1].variance, parts[0].freedom)
         return _sum(parts)
 
-    def _of(self, pool: Sequence[int]) -> Part:
+    def _of(self, pool: Sequence[int]) -> Variance:
         freedom = sum(self._counts[at] - 1 for at in pool)
-        return Part(sum(self._squares[at] for at in pool) / freedom, freedom) if freedom > 0 else UNKNOWN
+        return Variance(sum(self._squares[at] for at in pool) / freedom, freedom) if freedom > 0 else UNKNOWN
 
     def _larger(self, at: int, others: Sequence[int]) -> float:
         """p of a one-sided F test that the runs have a larger variance than the others, pooled."""
@@ -113,66 +143,23 @@ class Deviations:
         return float(stats.f.sf(part.variance / pooled.variance, part.freedom, pooled.freedom))
 
 
-def _sum(parts: Sequence[Part], less: Part = UNKNOWN) -> Part:
+def _sum(parts: Sequence[Variance], less: Variance = UNKNOWN) -> Variance:
     """The sum of variances less a smaller one that they contain, with Satterthwaite's degrees of freedom."""
     known = [part for part in parts if part.freedom]
     total = sum(part.variance for part in known) - less.variance
     if not total:
-        return Part(0.0, min((part.freedom for part in known), default=0.0))
+        return Variance(0.0, min((part.freedom for part in known), default=0.0))
     spread = sum(part.variance**2 / part.freedom for part in (*known, less) if part.freedom)
-    return Part(total, total**2 / spread)
-
-
-class Error(NamedTuple):
-    """The standard error of a difference, and its degrees of freedom; 0 degrees if it is unknown."""
-
-    size: float
-    freedom: float
-
-    @classmethod
-    def of(cls, part: Part) -> "Error":
-        """The error of one part."""
-        return cls(math.sqrt(part.variance), part.freedom)
-
-    def p(self, difference: float) -> float:
-        """P(|T| >= |difference / error|) of Student's t; a difference without any error is certain."""
-        if not self.freedom:
-            return 1.0
-        return float(2 * stats.t.sf(abs(difference) / self.size, self.freedom)) if self.size else float(difference == 0)
-
-    def interval(self, difference: float, level: float = 0.05) -> tuple[float, float]:
-        """The confidence interval of a difference; not a number at both ends if the error is unknown."""
-        reach = float(stats.t.isf(level / 2, self.freedom)) * self.size if self.freedom else math.nan
-        return difference - reach, difference + reach
-
-    def detectable(self, level: float, power: float) -> float:
-        """The true difference that a two-sided test at `level` finds with this power, by the noncentral t."""
-        if not self.freedom or not self.size:
-            return 0.0
-        bound = stats.t.isf(level / 2, self.freedom)
-        high = 2 * bound
-        while (found := stats.nct.sf(bound, self.freedom, high)) < power and math.isfinite(high):
-            high *= 2
-        if not (math.isfinite(found) and math.isfinite(high)):
-            return math.inf  # of a handful of sentences
-        return float(self.size * brentq(lambda shift: stats.nct.sf(bound, self.freedom, shift) - power, 0.0, high))
+    return Variance(total, total**2 / spread)
 
 
 def error_of(
-    first: int, second: int, values: Sequence[Statistics], interactions: Sequence[Part], runs: Deviations
-) -> Error:
-    """The error of the difference of two variants.
-
-    Args:
-        first: number of a variant.
-        second: number of the other.
-        values: the pseudo-values [K, N] of all variants.
-        interactions: `interaction` of each.
-        runs: of the scores of their runs.
-    """
+    first: int, second: int, values: Sequence[Statistics], interactions: Sequence[Variance], runs: Deviations
+) -> Variance:
+    """The variance of the difference of two variants, from the pseudo-values [K, N] of all and their interactions."""
     sentences, over_runs = by_sentences(values[first], values[second]), runs.of_difference(first, second)
     if not over_runs.freedom:
-        return Error.of(sentences)
+        return sentences
     both = freedom = 0.0
     for at in (first, second):
         pool = runs.pool(at)
@@ -180,5 +167,5 @@ def error_of(
         both += np.average([interactions[other].variance for other in pool], weights=weights) / values[at].size
         freedom += sum(interactions[other].freedom for other in pool)
     if sentences.freedom and over_runs.variance <= both:
-        return Error.of(sentences)  # runs deviate by nothing but their interaction with sentences
-    return Error.of(_sum([sentences, over_runs], Part(both, freedom)))
+        return sentences  # runs deviate by nothing but their interaction with sentences
+    return _sum([sentences, over_runs], Variance(both, freedom))

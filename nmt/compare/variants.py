@@ -150,6 +150,11 @@ class Comparison(NamedTuple):
     trials: int
     joint: Joint
 
+    @property
+    def labels(self) -> list[str]:
+        """The labels of the variants."""
+        return [variant.label for variant in self.variants]
+
 
 def compare(
     results: Sequence[Result],
@@ -160,10 +165,10 @@ def compare(
     trials: int = 10_000,
     sentences: int = 5,
 ) -> Comparison:
-    """Compare runs.
+    """Compare runs; variants are in the order of their first runs.
 
     Args:
-        results: of the runs; variants are in the order of their first runs.
+        results: of the runs.
         baseline: label of a variant, or name of a run with or without its seed; None takes the first variant.
         named: whether variants are labelled with their runs' names, without the seed, not with their settings.
         alpha: level of the tests.
@@ -176,11 +181,11 @@ def compare(
     if not results:
         raise UserError("There is no run to compare.")
     scored = [result for result in results if result.splits]
+    unscored = [result.name for result in results if not result.splits]
     if not scored:
-        unscored = ", ".join(result.name for result in results)
-        raise UserError(f"None of the runs has scores to compare: {unscored}. Score them with nmt.evaluate.")
+        raise UserError(f"None of the runs has scores to compare: {', '.join(unscored)}. Score them with nmt.evaluate.")
     alike, apart = comparable(scored, baseline)
-    apart += [(result.name, "it has no scores") for result in results if not result.splits]
+    apart += [(name, "it has no scores") for name in unscored]
     variants, differing, twice = _variants(alike)
     if named:
         variants = _named(variants)

@@ -22,14 +22,10 @@ def verdict(comparison: Comparison) -> list[str]:
     """The variant to use, with reasons; the most important line first."""
     split, variants = comparison.splits[0], comparison.variants
     if len(variants) == 1:
-        return [
-            f"There is one variant, {variants[0].label}, with {_score_of(comparison, 0)}: nothing to compare it with."
-        ]
-    lines = [
-        *(_against_baseline(comparison) if comparison.baseline_chosen else _highest(comparison)),
-        *_joint(comparison),
-        *_reach(comparison),
-    ]
+        label, score = variants[0].label, _score_of(comparison, 0)
+        return [f"There is one variant, {label}, with {score}: nothing to compare it with."]
+    lines = _against_baseline(comparison) if comparison.baseline_chosen else _highest(comparison)
+    lines += [*_joint(comparison), *_reach(comparison)]
     if split.judge == "chrf":
         lines.append(
             f"Judged by chrF: most references of {split.name} have fewer than {ORDER} tokens, which BLEU cannot judge."
@@ -49,7 +45,7 @@ def verdict(comparison: Comparison) -> list[str]:
 
 def _joint(comparison: Comparison) -> list[str]:
     """What the tests on all test sets at once say of the baseline; nothing for one set."""
-    joint, labels = comparison.joint, [variant.label for variant in comparison.variants]
+    joint, labels = comparison.joint, comparison.labels
     if len(joint.splits) < 2:
         return []
     found = {
@@ -132,16 +128,16 @@ def _score_of(comparison: Comparison, index: int) -> str:
     """A variant's score on the first split, with its deviation and number of seeds."""
     split = comparison.splits[0]
     score = split.score(index)
-    over = (
-        f" ± {score.deviation:.2f} over {len(score.values)} seeds" if score.deviation is not None else " with one seed"
-    )
+    over = " with one seed"
+    if score.deviation is not None:
+        over = f" ± {score.deviation:.2f} over {len(score.values)} seeds"
     return f"{TITLES[split.judge]} {score.mean:.2f}{over} on {split.name}"
 
 
 def _against_baseline(comparison: Comparison) -> list[str]:
     """The verdict for a baseline that a user chose."""
     split, best, near = comparison.splits[0], comparison.splits[0].best, comparison.splits[0].near
-    labels = [variant.label for variant in comparison.variants]
+    labels = comparison.labels
     top, base, test = labels[best], labels[comparison.baseline], split.tests[best]
     better = {at: other for at, other in enumerate(split.tests) if other and other.real and other.difference > 0}
     if test is not None and not test.significant:
@@ -186,9 +182,9 @@ def _against_baseline(comparison: Comparison) -> list[str]:
 
 
 def _use(comparison: Comparison, at: int, test: Contrast) -> str:
-    base = comparison.variants[comparison.baseline].label
+    base = comparison.labels[comparison.baseline]
     return (
-        f"Use {comparison.variants[at].label}: {_score_of(comparison, at)}, {test.difference:+.2f} against the "
+        f"Use {comparison.labels[at]}: {_score_of(comparison, at)}, {test.difference:+.2f} against the "
         f"baseline {base}, a significant difference ({_p(test.p)})."
     )
 
@@ -196,7 +192,7 @@ def _use(comparison: Comparison, at: int, test: Contrast) -> str:
 def _highest(comparison: Comparison) -> list[str]:
     """The verdict without a chosen baseline: each variant against the highest."""
     split, best = comparison.splits[0], comparison.splits[0].best
-    top, score = comparison.variants[best].label, _score_of(comparison, best)
+    top, score = comparison.labels[best], _score_of(comparison, best)
     if not split.near:
         use = f"{top} has the highest score" if _one_seed(comparison) else f"Use {top}"
         above = _significantly(comparison, "above every other variant")
@@ -218,12 +214,12 @@ def _significantly(comparison: Comparison, relation: str) -> str:
 
 def _scored_names(comparison: Comparison, indices: Sequence[int]) -> str:
     split = comparison.splits[0]
-    return "; ".join(f"{comparison.variants[at].label} ({split.score(at).mean:.2f})" for at in indices)
+    return "; ".join(f"{comparison.labels[at]} ({split.score(at).mean:.2f})" for at in indices)
 
 
 def _not_different(comparison: Comparison, near: Sequence[int]) -> list[str]:
     """The variants that are not significantly different from the highest."""
-    top = comparison.variants[comparison.splits[0].best].label
+    top = comparison.labels[comparison.splits[0].best]
     return [f"Not significantly different from {top}: {_scored_names(comparison, near)}."] if near else []
 
 
@@ -248,7 +244,7 @@ def count_of(number: int, noun: str) -> str:
 
 def baseline_label(comparison: Comparison) -> str:
     """The label of the baseline, with a note if nobody chose it."""
-    label = comparison.variants[comparison.baseline].label
+    label = comparison.labels[comparison.baseline]
     return label if comparison.baseline_chosen else f"{label} (the first variant, because baseline= is not set)"
 
 
@@ -257,11 +253,7 @@ ONE_SEED = " on these sentences, one seed"
 
 
 def judgement(contrast: Contrast | OneSetting | None) -> str:
-    """A test in a few words.
-
-    Returns:
-        "baseline", "n.s." (not significant), "better" or "worse" (with `ONE_SEED` where every variant has one seed).
-    """
+    """A test in a few words: "baseline", "n.s.", "better" or "worse" (with `ONE_SEED` if every variant has one)."""
     if contrast is None:
         return "baseline"
     if not contrast.significant:
@@ -271,7 +263,7 @@ def judgement(contrast: Contrast | OneSetting | None) -> str:
 
 def as_json(comparison: Comparison) -> dict[str, Any]:
     """The verdict and the comparison for `json.dumps`; figures that are not finite numbers are None."""
-    labels = [variant.label for variant in comparison.variants]
+    labels = comparison.labels
     report = {
         "verdict": verdict(comparison),
         "baseline": labels[comparison.baseline],

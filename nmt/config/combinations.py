@@ -11,6 +11,7 @@ from nmt.config.composition import line_of, parse
 from nmt.config.configuration import groups_of
 from nmt.config.quotes import quote
 from nmt.system.errors import UserError
+from nmt.system.limits import written_as
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
@@ -81,6 +82,4 @@ def _sweep_values(override: Override, groups: dict[str, list[str]]) -> list[str]
 
 def _value_of(config_name: str, line: str) -> str:
     value = parse(config_name, line).value()
-    if isinstance(value, bool) or value is None:
-        return "null" if value is None else str(value).lower()
-    return line.partition("=")[2] if isinstance(value, list | dict) else str(value)
+    return line.partition("=")[2] if isinstance(value, list | dict) else written_as(value)

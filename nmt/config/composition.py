@@ -162,12 +162,7 @@ def at_place(word: str, choices: Iterable[str]) -> str:
 
 
 def parse(verb: str, argument: str, sweep: bool = False) -> Override:
-    """Read `key=value` in Hydra's grammar.
-
-    Args:
-        verb: the command.
-        argument: a quoted word of its command line.
-        sweep: whether it may have several values.
+    """Read `key=value`, a quoted word of a command line, in Hydra's grammar; in a `sweep` it may have several values.
 
     Raises:
         UserError: it cannot be parsed, or has several values.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,18 +17,9 @@ TARGET: Final = "_target_"
 # Settings that do not change what is trained.
 INCIDENTAL: Final = frozenset(
     {
-        *(
-            "name",
-            "resume",
-            "checkpoints",
-            "cache",
-            "device",
-            "threads",
-            "deterministic",
-            "trainer.workers",
-            "trainer.save_minutes",
-        ),
-        *("trainer.graphs", "trainer.log_seconds", "trainer.samples", "trainer.tensorboard"),
+        *("name", "resume", "checkpoints", "cache", "device", "threads", "deterministic"),
+        *("trainer.workers", "trainer.save_minutes", "trainer.graphs", "trainer.log_seconds", "trainer.samples"),
+        "trainer.tensorboard",
     }
 )
 # Other settings that a resumed run may change: its budget and its intervals.
@@ -95,6 +86,17 @@ def leaves(tree: object, prefix: str = "") -> dict[str, Any]:
             by_key |= leaves(value, f"{prefix}.{name}" if prefix else str(name))
         return by_key
     return {prefix: tree}
+
+
+def scalars(tree: object) -> Iterator[object]:
+    """Yield every value of a tree that is no mapping and no list."""
+    if isinstance(tree, Mapping):
+        tree = list(tree.values())
+    if isinstance(tree, Sequence) and not isinstance(tree, str):
+        for value in tree:
+            yield from scalars(value)
+    else:
+        yield tree
 
 
 def without_classes(tree: Any) -> Any:

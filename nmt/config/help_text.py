@@ -81,10 +81,7 @@ def _choices(folder: Path, choices: Mapping[str, str], everything: bool) -> Iter
 def _settings(verb: str, overrides: Sequence[str], shown: Sequence[str] | None) -> Iterator[str]:
     """A line for each setting of a composed configuration, or more where its comment is long.
 
-    Args:
-        verb: the command, whose own settings stand before those of its choices.
-        overrides: quoted.
-        shown: the keys to show, in this order; None for all.
+    `shown` are the keys, in this order; None for all, those of the command itself before those of its choices.
     """
     from omegaconf import OmegaConf
 

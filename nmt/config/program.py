@@ -25,7 +25,7 @@ from nmt.config.help_text import help_text
 from nmt.config.keys import MULTIRUN, read_head
 from nmt.config.quotes import quote
 from nmt.system.errors import UserError, is_memory_full, missing_package
-from nmt.system.files import ClosedStream, OutlivingStream, drop
+from nmt.system.files import ClosedStream, OutlivingStream, drop, full
 from nmt.system.memory import bound_kernels, share_cores
 from nmt.system.signals import handling, stop_signals
 from nmt.system.terminal import print_message, printable
@@ -139,8 +139,7 @@ def _ended(program: str, error: BaseException) -> int:
             message = f"deterministic=true: {message.split()[0]} {_NOT_DETERMINISTIC}. Give deterministic=false."
         case OSError():
             place = f" ({error.filename})" if error.filename else ""
-            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-            message = f"{error.strerror}{place}.{' Free some space and run the command again.' if full else ''}"
+            message = f"{error.strerror}{place}.{' Free some space and run the command again.' if full(error) else ''}"
     with contextlib.suppress(OSError):
         print_message(f"{program}: {message}")
     return status

@@ -14,9 +14,7 @@ if TYPE_CHECKING:
     from omegaconf import DictConfig
 
 
-def merge_for_resume(
-    saved: DictConfig, saved_overrides: Sequence[str], overrides: Sequence[str], config_name: str = "train"
-) -> DictConfig:
+def merge_for_resume(saved: DictConfig, saved_overrides: Sequence[str], overrides: Sequence[str]) -> DictConfig:
     """Return the saved configuration with the changes of this command line.
 
     The changes are the difference that `overrides` make to the composition of `saved_overrides`. Values that the saved
@@ -29,13 +27,13 @@ def merge_for_resume(
     from omegaconf import OmegaConf
 
     # The run's choices first: choices that it did not name may differ from today's defaults.
-    saved_overrides = [*unnamed_choices(saved, saved_overrides, config_name), *saved_overrides]
+    saved_overrides = [*unnamed_choices(saved, saved_overrides), *saved_overrides]
     overrides = [at_place(line, saved.choices) for line in overrides]
-    named = {key_of(line, config_name) for line in overrides}
-    unchanged = [line for line in saved_overrides if key_of(line, config_name) not in named]
-    before = _unresolved(compose(config_name, saved_overrides))
+    named = {key_of(line) for line in overrides}
+    unchanged = [line for line in saved_overrides if key_of(line) not in named]
+    before = _unresolved(compose("train", saved_overrides))
     try:
-        asked = _unresolved(compose(config_name, [*unchanged, *overrides]))
+        asked = _unresolved(compose("train", [*unchanged, *overrides]))
     except UserError as error:
         raise UserError(f"The run cannot be resumed with these settings. {error}") from error
     was = _unresolved(saved)
@@ -79,13 +77,13 @@ def _unresolved(config: DictConfig) -> dict[str, Any]:
     return flattened(tree)
 
 
-def unnamed_choices(saved: DictConfig, overrides: Sequence[str], config_name: str = "train") -> list[str]:
+def unnamed_choices(saved: DictConfig, overrides: Sequence[str]) -> list[str]:
     """The choices of a saved configuration that overrides leave as they are, as words of a command line.
 
     With another encoder or decoder, the choices in it are not those of the saved one.
     """
     lines = [at_place(line, saved.choices) for line in overrides]
-    named = {key_of(line, config_name): line.partition("=")[2] for line in lines}
+    named = {key_of(line): line.partition("=")[2] for line in lines}
     changed = [place(key) for key, name in named.items() if is_choice(key) and saved.choices.get(key) != name]
     return [
         f"{key}={name}"
@@ -94,6 +92,6 @@ def unnamed_choices(saved: DictConfig, overrides: Sequence[str], config_name: st
     ]
 
 
-def key_of(line: str, verb: str = "train") -> str:
+def key_of(line: str) -> str:
     """The key of an override; for a choice at another place, "GROUP@PLACE"."""
-    return str(parse(verb, line).get_key_element()).lstrip("+")
+    return str(parse("train", line).get_key_element()).lstrip("+")

@@ -63,15 +63,7 @@ def _no_group(verb: str, group: str, choices: Iterable[str]) -> str:
 
 
 def unknown_key(verb: str, groups: Groups, tree: object, choices: Iterable[str], override: Override) -> str:
-    """The message for an unknown key.
-
-    Args:
-        verb: the command.
-        groups: the names of all choices.
-        tree: the configuration.
-        choices: its choices, "GROUP" or "GROUP@PLACE".
-        override: the override with the key.
-    """
+    """The message for an unknown key of a command, by its configuration (`tree`) and its choices."""
     key, written = override.key_or_group, override.get_value_string()
     every, groups = groups, {group: names for group, names in groups.items() if in_command(group, choices)}
     slashed, dotted = key.replace(".", "/"), key.replace("/", ".")

@@ -97,13 +97,9 @@ class Batch(NamedTuple):
         places = self.target_places
         if device.type == "cuda" and self.target_mask.device.type == "cpu":
             places = self.target_mask.flatten().nonzero().squeeze(1)
+        moved = ("source", "source_mask", "target_in", "target_out", "target_mask", "links")
         return self._replace(
-            source=move(self.source),
-            source_mask=move(self.source_mask),
-            target_in=move(self.target_in),
-            target_out=move(self.target_out),
-            target_mask=move(self.target_mask),
-            links=move(self.links),
+            **{name: move(getattr(self, name)) for name in moved},
             context=move(self.context) if self.context.numel() else self.context,
             target_places=move(places) if device.type == "cuda" else _NO_PLACES,
         )

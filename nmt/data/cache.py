@@ -1,6 +1,7 @@
 """Tokenised splits in the cache folder, shared by all runs with the same text and tokenizer; loads pyarrow."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from nmt.data.arrow import Batches, cached_table, temporary_table
 from nmt.data.batch import Integers
 from nmt.data.dataset import Split
-from nmt.data.pairs import EMPTY, LONG_SOURCE, LONG_TARGET, Block, EncodedPairs, Ragged, encode_blocks
+from nmt.data.pairs import REASONS, Block, EncodedPairs, Ragged, encode_blocks
 from nmt.data.stored import gathered
 from nmt.text.tokenizer import Tokenizer
 
@@ -31,20 +32,10 @@ def prepare(
     cache: Path,
     workers: int = 1,
 ) -> EncodedPairs:
-    """The tokenised split, from the cache if it is there.
+    """The tokenised split, from the folder `cache` if it is there (UserError if that cannot be written).
 
-    Args:
-        split: the sentences.
-        tokenizer: of both sides.
-        max_source_length: maximum number of ids in a source sentence, without specials; longer pairs are dropped and
-            counted.
-        max_target_length: the same for the target.
-        cache: folder of the cache. Its folders are named after their content, so that parallel runs share them and
-            nothing outdated is read.
-        workers: number of threads for tokenising.
-
-    Raises:
-        UserError: the cache folder cannot be written.
+    Lengths are in ids, without specials; longer pairs are dropped and counted. The folders in the cache are named after
+    their content, so that parallel runs share them and nothing outdated is read.
     """
     about = f"{FORMAT} {tokenizer.fingerprint} {max_source_length} {max_target_length} {split.fingerprint()}"
     folder = cache / hashlib.sha256(about.encode()).hexdigest()[:40]
@@ -61,10 +52,9 @@ def _batches(blocks: Any) -> Batches:
     """What writes blocks into a table: one record batch each, and the numbers of dropped pairs as facts."""
 
     def batches(facts: dict[str, Any]) -> Iterator[Any]:
-        facts["dropped"] = dropped = dict.fromkeys((EMPTY, LONG_SOURCE, LONG_TARGET), 0)
+        dropped = Counter(dict.fromkeys(REASONS, 0))
         for block in blocks():
-            for reason, count in block.dropped.items():
-                dropped[reason] += count
+            dropped.update(block.dropped)
             if len(block.rows):
                 columns = [
                     _list_column(block.source, block.source_lengths),
@@ -72,6 +62,7 @@ def _batches(blocks: Any) -> Batches:
                     pa.array(block.rows, type=pa.int64()),
                 ]
                 yield pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
+        facts["dropped"] = dropped
 
     return batches
 

@@ -32,7 +32,7 @@ def choose_columns(
     """The numbers of source and target column, from 1, and notes for the user.
 
     Args:
-        path: of the table, for messages.
+        path: for messages.
         table: the table.
         wanted: the columns that the user names; None chooses those with text: of the languages, if the header names
             them, or else the only two, or the first two.

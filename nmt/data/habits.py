@@ -15,7 +15,7 @@ from nmt.text.sentence_split import split_sentences
 _SAMPLE, _RARE = 20_000, 0.1
 #: How much longer than all others a line may be.
 _LONGER, _MORE = 1.5, 20
-_TABS = "tabs: all columns are translated as one text"
+_TABS, _TAGS = "tabs: all columns are translated as one text", "tags or time codes, which are translated as text"
 
 
 def has_several(line: str, language: str = "") -> bool:
@@ -48,24 +48,21 @@ class LineWatch:
         self.name, self._lines, self._filled = name, 0, 0
         self._markup = numbers.get("markup", 0) < _RARE
         #: What a line may have, what to do then, and whether a line has it; the first that fits counts.
-        self._checks: tuple[tuple[str, str, Callable[[str], bool]], ...] = (
-            (
-                "tags or time codes, which are translated as text",
+        self._checks: dict[str, tuple[str, Callable[[str], bool]]] = {
+            _TAGS: (
                 "Take the text out first, and put its translation back.",
                 lambda line: self._markup and is_markup(line),
             ),
-            (_TABS, "Take one column: cut -f 1 FILE.", lambda line: "\t" in line.strip()),
-            (
-                "several sentences",
+            _TABS: ("Take one column: cut -f 1 FILE.", lambda line: "\t" in line.strip()),
+            "several sentences": (
                 "Its translation may lack some: write one sentence per line.",
                 lambda line: several and has_several(line, str(languages[0])),
             ),
-            (
-                f"more characters than any line of the training text ({longest:,.0f})",
+            f"more characters than any line of the training text ({longest:,.0f})": (
                 "Such lines are translated badly: write one sentence per line.",
                 lambda line: len(line) > _LONGER * longest + _MORE,
             ),
-        )
+        }
         self._found: dict[str, list[int]] = {}  # how many, and the first
 
     def add(self, lines: Sequence[str]) -> list[str]:
@@ -74,12 +71,12 @@ class LineWatch:
         for line in lines:
             self._lines += 1
             self._filled += bool(line.strip())
-            if (what := next((what for what, _, check in self._checks if check(line)), None)) is not None:
+            if (what := next((what for what, (_, has) in self._checks.items() if has(line)), None)) is not None:
                 self._found.setdefault(what, [0, self._lines])[0] += 1
         if found is None:
             return []
         self._markup = False
-        self._found.pop(self._checks[0][0], None)
+        self._found.pop(_TAGS, None)
         return [f"{self.name} looks like {found.name}. Every line is translated as text. {found.cure}"]
 
     def notes(self) -> list[str]:
@@ -88,7 +85,7 @@ class LineWatch:
         return [
             f"{self.name}: {count:,} line{'s have' if count > 1 else ' has'} {what} (line {first:,}"
             f"{' is the first' if count > 1 else ''}). {cure}"
-            for what, cure, _ in self._checks
+            for what, (cure, _) in self._checks.items()
             for count, first in [found.get(what, (0, 0))]
             if count and (what != _TABS or 2 * count >= self._filled)  # most lines of a table
         ]

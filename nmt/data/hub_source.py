@@ -4,6 +4,7 @@ The network is used only if a user names a data set of the Hub; the library cach
 """
 
 import contextlib
+import functools
 import re
 import socket
 import urllib.parse
@@ -71,7 +72,6 @@ class Hub(DataSource):
         self._columns = (source_column, target_column)
         self._sizes = {"valid": valid_pairs, "test": test_pairs}
         self._seed = seed
-        self._tables: Mapping[str, Any] | None = None
         self._held: dict[str, Split] | None = None
         self._notes: list[str] = []
 
@@ -115,7 +115,7 @@ class Hub(DataSource):
 
     def _names(self) -> dict[str, str]:
         """The splits of the data set by our names."""
-        tables = self._load()
+        tables = self._tables
         valid = self._valid or next((name for name in _VALID if name in tables), None)
         tests = [name for name in tables if name.startswith("test")] if self._test is None else self._test
         for name in map(str, tests):
@@ -127,13 +127,12 @@ class Hub(DataSource):
         return {"train": self._train, **({} if valid is None else {"valid": valid}), **of_tests}
 
     def _table(self, split: str) -> Any:
-        tables = self._load()
-        if split not in tables:
+        if split not in self._tables:
             raise UserError(
-                f"{self._path} has no split {split!r}; it has {', '.join(tables)}.{nearest(split, tables)} "
+                f"{self._path} has no split {split!r}; it has {', '.join(self._tables)}.{nearest(split, self._tables)} "
                 "Name it by data.train=, data.valid= or data.test=; data.valid=null holds validation pairs out."
             )
-        return tables[split]
+        return self._tables[split]
 
     def _pairs(self, split: str) -> tuple[Sequence[str], Sequence[str]]:
         """Both sides of a split; a line break inside a sentence becomes a space. Large tables stay in their files."""
@@ -168,11 +167,10 @@ class Hub(DataSource):
                 )
         return matches
 
-    def _load(self) -> Mapping[str, Any]:
+    @functools.cached_property
+    def _tables(self) -> Mapping[str, Any]:
         """The data set's splits by name."""
-        if self._tables is None:
-            self._tables = load_tables(self._path, self._configuration, self._revision)
-        return self._tables
+        return load_tables(self._path, self._configuration, self._revision)
 
 
 def load_tables(path: str, name: str | None, revision: str | None) -> Mapping[str, Any]:

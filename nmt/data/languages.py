@@ -34,11 +34,7 @@ def _cldr() -> dict[str, Any]:
     by_name = {name.lower(): code for code, name in table["names"].items()}
     scripts = {code: script for script, codes in table["script"].items() for code in codes.split()}
     subtags = {*table["scripts"], *table["territories"].split()}
-    return table | {
-        "codes": by_name | {code: code for code in codes} | _COMMON,
-        "script": scripts,
-        "subtags": subtags,
-    }
+    return table | {"codes": by_name | {code: code for code in codes} | _COMMON, "script": scripts, "subtags": subtags}
 
 
 def language_code(name: str) -> str | None:
@@ -95,12 +91,7 @@ def language_codes(names: tuple[str, str]) -> tuple[str, str]:
 
 
 def doubts(languages: tuple[str, str], text: tuple[Sequence[str], Sequence[str]]) -> list[str]:
-    """What to tell the user if the script of a text does not fit its language, a line a side.
-
-    Args:
-        languages: codes of source and target.
-        text: source and target sentences.
-    """
+    """What to tell the user if the script of source or target sentences does not fit the language, a line a side."""
     messages = []
     for side, code, sentences in zip(("source", "target"), languages, text, strict=True):
         by_script = language_by_script(sentences, code)

@@ -69,9 +69,8 @@ def find_shift(source: Sequence[str], target: Sequence[str]) -> Shift | None:
         # The other neighbours of what fits must fit worse, too.
         beyond = np.nan_to_num(fitting - scores(2 * offset))[stretch]
         if end - first >= _STRETCH and min(_certainty(gain[stretch]), _certainty(beyond)) > _CERTAIN:
-            shifts.append(
-                (-int(np.count_nonzero(gain[stretch] > 0)), Shift(int(rows[first]), int(rows[end - 1]), offset))
-            )
+            shift = Shift(int(rows[first]), int(rows[end - 1]), offset)
+            shifts.append((-int(np.count_nonzero(gain[stretch] > 0)), shift))
     if shifts:
         return min(shifts)[1]
     fits = min(_certainty(np.nan_to_num(own - scores(offset))) for offset in (-1, 1))
@@ -84,29 +83,29 @@ def doubts_about(sides: Sequence[Sequence[str]], names: Sequence[str], start: in
 
     `sides` are all lines of both, of which the first has the number `start` in its file.
     """
-    formats = ((name, format_of(side[:FIRST_LINES])) for side, name in zip(sides, names, strict=True))
-    notes = [
-        f"warning: {name} looks like {found.name}. Its lines are taken as they are." for name, found in formats if found
-    ]
+    notes = []
+    for side, name in zip(sides, names, strict=True):
+        if found := format_of(side[:FIRST_LINES]):
+            notes.append(f"warning: {name} looks like {found.name}. Its lines are taken as they are.")
     notes += [note for side, name in zip(sides, names, strict=True) for note in quote_doubts(side, name, start)]
     shift = find_shift(*sides)
     if shift is None:
         return notes
     if not shift.offset:
-        return [
-            *notes,
+        notes.append(
             f"warning: line N of {names[0]} does not seem to be the translation of line N of {names[1]}: lines in "
-            "other rows fit as well. Are these the right files, in the right order?",
-        ]
+            "other rows fit as well. Are these the right files, in the right order?"
+        )
+        return notes
     line, count = shift.first + start, len(sides[0])
     until = "" if shift.last >= count - max(_STRETCH, count // 50) else f" until about line {shift.last + start:,}"
     longer, shorter = names[::-1] if shift.offset > 0 else names
-    return [
-        *notes,
+    notes.append(
         f"warning: the two sides do not seem to match from about line {line:,} on{until}: line {line:,} of {names[0]} "
         f"seems to belong to line {max(line + shift.offset, start):,} of {names[1]}. Is a line missing in {shorter} "
-        f"near there, or added in {longer}? Correct it: the pairs after it are wrong.",
-    ]
+        f"near there, or added in {longer}? Correct it: the pairs after it are wrong."
+    )
+    return notes
 
 
 def _rows(count: int) -> npt.NDArray[np.int64]:

@@ -64,43 +64,29 @@ class Ragged:
 
 
 class EncodedPairs:
-    """A tokenised split without its dropped pairs.
+    """A tokenised split without its dropped pairs; ids and lengths [N] are without specials.
 
     Args:
-        source: ids of each source sentence, without specials.
+        source: ids of each source sentence.
         target: the same for the target.
         rows: [N] row number of each pair in the split.
         dropped: number of dropped pairs by reason.
     """
 
     def __init__(self, source: Ragged, target: Ragged, rows: Integers, dropped: Mapping[str, int]) -> None:
-        self._source = source
-        self._target = target
-        self.rows = rows
-        self.dropped = dict(dropped)
+        self._source, self._target, self.rows, self.dropped = source, target, rows, dict(dropped)
+        self.source_lengths, self.target_lengths = source.lengths, target.lengths
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def source(self, index: int) -> list[int]:
-        """Ids of one source sentence, without specials."""
-        ids: list[int] = self._source[index].tolist()
-        return ids
+        """Ids of one source sentence."""
+        return list(map(int, self._source[index]))
 
     def target(self, index: int) -> list[int]:
-        """Ids of one target sentence, without specials."""
-        ids: list[int] = self._target[index].tolist()
-        return ids
-
-    @property
-    def source_lengths(self) -> Integers:
-        """[N] ids a source sentence, without specials."""
-        return self._source.lengths
-
-    @property
-    def target_lengths(self) -> Integers:
-        """[N] ids a target sentence, without specials."""
-        return self._target.lengths
+        """Ids of one target sentence."""
+        return list(map(int, self._target[index]))
 
     def batch(self, indices: Integers) -> Batch:
         """The pairs with these indices (not row numbers), padded."""
@@ -125,7 +111,7 @@ class EncodedPairs:
 
 
 #: Why a pair is dropped; each pair counts once, under the first reason that applies.
-EMPTY, LONG_SOURCE, LONG_TARGET = "empty on a side", "source too long", "target too long"
+REASONS = EMPTY, LONG_SOURCE, LONG_TARGET = "empty on a side", "source too long", "target too long"
 
 
 class Block(NamedTuple):
@@ -181,26 +167,10 @@ def _sampled(vocabulary: Vocabulary, texts: Sequence[str], most: int, seed: int,
     return vocabulary.sample(possible, alpha, seed)
 
 
-def encode_in_memory(
-    split: Split,
-    tokenizer: Tokenizer,
-    *,
-    max_source_length: int,
-    max_target_length: int,
-    alpha: float = 0.0,
-    seed: int = 0,
-) -> EncodedPairs:
-    """What `nmt.data.cache.prepare` returns, without a cache; with `alpha`, by subword sampling."""
-    return held(encode_blocks(split, tokenizer, max_source_length, max_target_length, alpha=alpha, seed=seed))
-
-
 def held(encoded: Iterator[Block]) -> EncodedPairs:
     """Blocks as one, in memory."""
     blocks = list(encoded)
-    dropped = dict.fromkeys((EMPTY, LONG_SOURCE, LONG_TARGET), 0)
-    for block in blocks:
-        for reason, count in block.dropped.items():
-            dropped[reason] += count
+    dropped = {reason: sum(block.dropped[reason] for block in blocks) for reason in REASONS}
     return EncodedPairs(
         Ragged([(block.source, _offsets(block.source_lengths)) for block in blocks]),
         Ragged([(block.target, _offsets(block.target_lengths)) for block in blocks]),
@@ -243,12 +213,7 @@ class SampledPairs:
 
 
 def lexicon_of(pairs: EncodedPairs, source_pieces: int) -> Lexicon:
-    """Learn a lexicon from the pairs, or from as many as `nmt.text.lexicon.PLACES` allows.
-
-    Args:
-        pairs: the training pairs.
-        source_pieces: size of the source vocabulary.
-    """
+    """Learn a lexicon from the training pairs, or from as many as `nmt.text.lexicon.PLACES` allows."""
     generator = np.random.default_rng(0)
     if len(pairs) <= MANY:
         order = generator.permutation(len(pairs))

@@ -114,9 +114,7 @@ class StoredLines(Stored[str]):
 def text_lines(path: Path, known: Path | None = None) -> Sequence[str]:
     """The lines of a file or a pipe: a list, or `StoredLines` if it is large.
 
-    Args:
-        path: the file.
-        known: folder for what is known of large files, so that they are read once; None keeps nothing.
+    `known` is the folder for what is known of large files, so that they are read once; None keeps nothing.
 
     Raises:
         UserError: the file is missing, cannot be read, is broken or not UTF-8.

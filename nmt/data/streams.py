@@ -47,7 +47,12 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-_BZIP2 = re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)")
+#: What packed streams begin with, and what opens them.
+_PACKERS: dict[str, tuple[re.Pattern[bytes], Any]] = {
+    "gzip": (re.compile(rb"\x1f\x8b"), gzip.open),
+    "xz": (re.compile(rb"\xfd7zXZ\x00"), lzma.open),
+    "bzip2": (re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)"), bz2.open),
+}
 _PACK, _SAVE = "Unpack it first.", "Save its text as plain text (UTF-8)."
 #: Endings of files of translators, whose pairs the extra `documents` reads as a table. Its first row names the
 #: columns, but not surely in the last of them.
@@ -55,11 +60,7 @@ MEMORIES = (".tmx", ".xliff", ".xlf", ".po", ".xlsx")
 #: What is not text: its first bytes, its name, and the cure.
 _KINDS = (
     (b"PK\x03\x04", "a zip archive, as .docx, .xlsx and .odt are", "Unpack it, or save its text (UTF-8)."),
-    (
-        b"\xd0\xcf\x11\xe0",
-        "an old Word or Excel file",
-        "Save it as .docx or .xlsx, or its text as UTF-8.",
-    ),
+    (b"\xd0\xcf\x11\xe0", "an old Word or Excel file", "Save it as .docx or .xlsx, or its text as UTF-8."),
     (b"%PDF-", "a PDF file", _SAVE),
     (b"{\\rtf", "an RTF document", _SAVE),
     (b"\x28\xb5\x2f\xfd", "packed with zstd", _PACK),
@@ -128,11 +129,9 @@ def keeping_pipes() -> Iterator[None]:
 
 @contextlib.contextmanager
 def decoding(encoding: str | None, setting: str) -> Iterator[None]:
-    """Decode text that is not UTF-8 in this context.
+    """Decode text that is not UTF-8 in this context; "auto" recognises it, None leaves it as it is.
 
-    Args:
-        encoding: its name; "auto" recognises it; None leaves such text as it is.
-        setting: the key of the encoding, for messages.
+    `setting` is the key of the encoding, for messages.
 
     Raises:
         UserError: there is no such encoding.
@@ -224,18 +223,14 @@ def unpacked(file: BinaryIO, name: str, *, inside: bool = False) -> BinaryIO:
     for mark, encoding in _MARKS:
         if head.startswith(mark):
             return _reader(_as_utf8(file, encoding, name))
-    openers: tuple[tuple[str, bool, Any], ...] = (
-        ("gzip", head.startswith(b"\x1f\x8b"), gzip.open),
-        ("xz", head.startswith(b"\xfd7zXZ\x00"), lzma.open),
-        ("bzip2", _BZIP2.match(head) is not None, bz2.open),
-    )
-    for kind, is_kind, opener in openers:
-        if is_kind and inside:
+    for kind, (mark_of_kind, opener) in _PACKERS.items():
+        if not mark_of_kind.match(head):
+            continue
+        if inside:
             raise UserError(f"{name} is packed twice. {_PACK}")
-        if kind == "xz" and is_kind:
+        if kind == "xz":
             _check_memory(head, name)
-        if is_kind:
-            return unpacked(_reader(_of_packed(opener(file), kind, name)), name, inside=True)
+        return unpacked(_reader(_of_packed(opener(file), kind, name)), name, inside=True)
     return _reader(_of_legacy(_blocks(file), _legacy[-1], name)) if _legacy else file
 
 
@@ -278,10 +273,8 @@ def _check_kind(head: bytes, name: str) -> None:
             raise UserError(f"{name} is {kind}. {cure}")
     if head[257:262] == b"ustar":
         raise UserError(f"{name} is a tar archive. {_PACK}")
-    for encoding, zeros, letters in (
-        ("UTF-16LE", head[1:32:2], head[0:32:2]),
-        ("UTF-16BE", head[0:32:2], head[1:32:2]),
-    ):
+    even, odd = head[0:32:2], head[1:32:2]
+    for encoding, zeros, letters in (("UTF-16LE", odd, even), ("UTF-16BE", even, odd)):
         if len(head) >= _ENOUGH and not any(zeros) and all(letters):  # every other byte, in ASCII
             raise UserError(f"{name} is {encoding} without a byte-order mark. Convert it: {conversion(encoding, name)}")
 

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from nmt.data.batch import Batch, Integers
 from nmt.data.pairs import EncodedPairs, SampledPairs
-from nmt.data.shapes import Shapes, choose_shapes, plan_in_shapes
+from nmt.data.shapes import Shape, Shapes, choose_shapes, plan_in_shapes
 from nmt.data.stored import MANY, Stored, gathered
 
 #: Neighbours in the text that are planned together where pairs are very many.
@@ -66,13 +66,8 @@ class TokenBatches:
         guide: Callable[[Batch], Batch] | None = None,
         folder: Path | None = None,
     ) -> None:
-        self._pairs = pairs
-        self._tokens = tokens_per_batch
-        self._sentences = sentences_per_batch
-        self._seed = seed
-        self._shuffle = shuffle
-        self._guide = guide
-        self._folder = folder
+        self._pairs, self._tokens, self._sentences = pairs, tokens_per_batch, sentences_per_batch
+        self._seed, self._shuffle, self._guide, self._folder = seed, shuffle, guide, folder
         self._held: tuple[int, EncodedPairs, Plan] | None = None
         self._shapes: Shapes = ()
         self._earlier: tuple[int, Shapes] = -1, ()  # those of all epochs up to this one
@@ -149,11 +144,12 @@ class TokenBatches:
         generator: np.random.Generator | None,
     ) -> tuple[list[Integers], tuple[int, int]]:
         """The batches of pairs with these lengths, and how many places they have on each side."""
-        shaped, rest = plan_in_shapes(source_lengths, target_lengths, shapes, generator) if shapes else ([], None)
+        shaped, rest = list[tuple[Shape, Integers]](), np.arange(len(source_lengths))
+        if shapes:
+            shaped, rest = plan_in_shapes(source_lengths, target_lengths, shapes, generator)
         plan = [batch for _, batch in shaped]
         places = [sum(shape.rows * shape[side] for shape, _ in shaped) for side in (1, 2)]
-        if rest is None or len(rest):
-            rest = np.arange(len(source_lengths)) if rest is None else rest
+        if len(rest) or not shapes:
             lengths = source_lengths[rest], target_lengths[rest]
             others = plan_batches(*lengths, self._tokens, self._sentences, generator)
             plan += [rest[batch] for batch in others]

@@ -24,24 +24,10 @@ _SHAPES_ITSELF = hasattr(ft2font, "__libraqm_version__")
 
 # Tried in this order before all other fonts, so that Han, kana and Hangul have one design.
 _PREFERRED = (
-    "Noto Sans CJK SC",
-    "Noto Sans SC",
-    "Source Han Sans SC",
-    "Noto Sans CJK JP",
-    "Noto Sans JP",
-    "Noto Sans CJK KR",
-    "Noto Sans KR",
-    "WenQuanYi Zen Hei",
-    "WenQuanYi Micro Hei",
-    "Droid Sans Fallback",
-    "PingFang SC",
-    "Hiragino Sans",
-    "Hiragino Sans GB",
-    "Apple SD Gothic Neo",
-    "Microsoft YaHei",
-    "Yu Gothic",
-    "Malgun Gothic",
-    "Arial Unicode MS",
+    *("Noto Sans CJK SC", "Noto Sans SC", "Source Han Sans SC", "Noto Sans CJK JP", "Noto Sans JP"),
+    *("Noto Sans CJK KR", "Noto Sans KR", "WenQuanYi Zen Hei", "WenQuanYi Micro Hei", "Droid Sans Fallback"),
+    *("PingFang SC", "Hiragino Sans", "Hiragino Sans GB", "Apple SD Gothic Neo", "Microsoft YaHei", "Yu Gothic"),
+    *("Malgun Gothic", "Arial Unicode MS"),
 )
 # Han characters have national shapes: the fonts to prefer for text that contains these letters.
 _NATIONAL = (("Hira", ("JP", "Hiragino Sans", "Yu Gothic")), ("Hang", ("KR", "Apple SD", "Malgun")))

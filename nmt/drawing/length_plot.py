@@ -19,14 +19,9 @@ def by_length(
     title: str,
     metric: str,
 ) -> Figure:
-    """Draw the score of each bin; points of bins with few sentences are hollow.
+    """Draw the score of each bin, by name of the variant; points of bins with few sentences are hollow.
 
-    Args:
-        bins: shortest and longest source length, and number of sentences.
-        scores: of each bin, by name of the variant, None for no point.
-        unit: of the lengths, "words" or "characters".
-        title: above the axes.
-        metric: what the scores are.
+    `bins` are shortest and longest source length, in `unit`, and number of sentences. None is no point.
     """
     picture = figure(9.5, max(4, 0.4 + LEGEND_ROW * len(scores)))
     axes = picture.add_subplot()

@@ -30,14 +30,7 @@ _ASIAN = {"Han", "Japanese", "Hangul"}
 #: Sentences that are counted at a time.
 _MANY = 500
 Metric = Literal["bleu", "chrf"]
-TITLES: Mapping[Metric, str] = {"bleu": "BLEU", "chrf": "chrF"}
-
-
-def title_of(metric: str) -> str:
-    """How a metric is called; one of another program by its own name."""
-    return next((title for known, title in TITLES.items() if known == metric), metric)
-
-
+TITLES: Mapping[str, str] = {"bleu": "BLEU", "chrf": "chrF"}
 #: Tokens of BLEU's longest n-gram.
 ORDER = 4
 _TOKENISED = 10  # lines that end in " ." before a text can look tokenised
@@ -47,11 +40,9 @@ logging.getLogger("sacrebleu").setLevel(logging.ERROR)
 
 
 class MetricScore(NamedTuple):
-    """One figure with its signature.
+    """One figure with sacreBLEU's signature: tokenizer, case, smoothing, version.
 
-    Attributes:
-        value: the metric on its usual scale (BLEU and chrF 0 to 100, TER in per cent, where less is better).
-        signature: sacreBLEU's signature: tokenizer, case, smoothing, version.
+    BLEU and chrF are 0 to 100, TER is in per cent, where less is better.
     """
 
     value: float

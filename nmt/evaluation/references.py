@@ -1,6 +1,8 @@
 """References under forced decoding -> perplexity, entropy of the weights, a few attention maps, likelihood of words.
 
-The sentence pairs are the same for every model, so that models can be compared without their search.
+The sentence pairs are the same for every model, so that models can be compared without their search. `lines` are the
+line numbers of the forced references in their split, from 1; `head` and `shift` are those of
+`nmt.alignment.word_weights`.
 """
 
 import json
@@ -107,14 +109,7 @@ def hidden_share(forced: Iterable[Translation]) -> float | None:
 def attention_maps(
     forced: Sequence[Translation], lines: Sequence[int], most: int, head: Head = AUTO
 ) -> list[AttentionMap]:
-    """The weights of at most `most` sentence pairs of suitable length. The selection depends on the text only.
-
-    Args:
-        forced: references under forced decoding.
-        lines: their line numbers in the split, from 1.
-        most: maximum number of pairs.
-        head: a selection of heads (`nmt.translation.named_heads`).
-    """
+    """The weights of at most `most` sentence pairs of suitable length. The selection depends on the text only."""
 
     def beyond(translation: Translation) -> int:
         """The number of words that a pair has too few or too many."""
@@ -149,12 +144,7 @@ def forced_rows(
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows of `references.json`, one for each reference, without its text.
 
-    Args:
-        forced: references under forced decoding.
-        lines: their line numbers in the split, from 1.
-        characters: whether the words of sources and of references are characters (`nmt.evaluation.word_counts`).
-        head: a selection of heads (`nmt.translation.named_heads`).
-        shift: 0 or 1; see `nmt.alignment.word_weights`.
+    `characters` says whether the words of sources and of references are characters (`nmt.evaluation.word_counts`).
 
     Returns:
         `line`; `log_probs`, natural, of each word, where a piece of several words counts for each by its share;

@@ -1,4 +1,7 @@
-"""Measures of each sentence of a split: quality, length, probability, properties of the attention weights."""
+"""Measures of each sentence of a split: quality, length, probability, properties of the attention weights.
+
+`head` and `shift` are those of `nmt.alignment.word_weights`.
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -17,12 +20,6 @@ _REPEATED = 3  # words of a repeated sequence
 
 def measures(translation: Translation, references: Sequence[str], head: Head, shift: int = 0) -> dict[str, Any]:
     """Measures of one translation; those of attention only with weights.
-
-    Args:
-        translation: of a sentence.
-        references: of the same sentence.
-        head: a selection of heads (`nmt.translation.named_heads`).
-        shift: 0 or 1; see `nmt.alignment.word_weights`.
 
     Returns:
         `chrf` in per cent; `length` of the source in words; `log_prob`, natural, the mean of the target pieces; `cut`,
@@ -105,14 +102,7 @@ def whole_words(translation: Translation) -> tuple[Units, Units]:
 def error_rates(
     gold: Sequence[GoldLinks], forced: Sequence[Translation], head: Head, shift: int = 0
 ) -> list[float | None]:
-    """The alignment error rate of each sentence pair in per cent; None for a pair without sure links.
-
-    Args:
-        gold: links of each pair.
-        forced: the references under forced decoding.
-        head: a selection of heads (`nmt.translation.named_heads`).
-        shift: 0 or 1; see `nmt.alignment.word_weights`.
-    """
+    """The alignment error rate of each sentence pair under forced decoding, in per cent; None without sure links."""
     return [
         100 * against_gold([links(translation, head, shift, whole_words(translation))], [known]).aer
         if known.sure and translation.weights is not None

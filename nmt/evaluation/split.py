@@ -152,7 +152,10 @@ def evaluate_split(
     files |= {reference_file(number): lines for number, lines in enumerate((references, *others), 1)}
     for file, lines in files.items():
         write_pieces(folder / file, (f"{line}\n" for line in lines))
-    _write_attention(folder, linked if attentive else None, attention_maps)
+    if attentive:
+        write_pieces(folder / "alignments.pharaoh", linked)
+    if attention_maps:
+        write_text(folder / "attention.json", json.dumps(list(attention_maps), ensure_ascii=False) + "\n")
     drawn = attentive or display.view is not None
     pictures, of_pictures = _heatmaps(translations, references, folder, name, display) if drawn else ([], [NO_WEIGHTS])
     sentences = _write_measures(translations, [references, *others], folder, gold, display)
@@ -165,13 +168,6 @@ def evaluate_split(
     blind = [metrics.blind_note(name, scores.short)] if scores.judged_by == "chrf" else []
     notes = [*blind, *notes, *of_pictures]
     return SplitResult(name, scores, by_length, alignment, without_model, pictures, notes, folder, sentences)
-
-
-def _write_attention(folder: Path, linked: Sequence[str] | None, attention_maps: Sequence[AttentionMap]) -> None:
-    if linked is not None:
-        write_pieces(folder / "alignments.pharaoh", linked)
-    if attention_maps:
-        write_text(folder / "attention.json", json.dumps(list(attention_maps), ensure_ascii=False) + "\n")
 
 
 def _rates(

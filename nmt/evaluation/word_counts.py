@@ -26,9 +26,7 @@ class Word(NamedTuple):
 def places(sentence: str, characters: bool = False) -> list[Word]:
     """The words of a sentence: at white space, with punctuation and symbols before and after them apart.
 
-    Args:
-        sentence: any text.
-        characters: whether each character that is not white space is a word, as in Chinese.
+    With `characters`, each character that is not white space is a word, as in Chinese.
     """
     if characters:
         return [Word(character, at) for at, character in enumerate(sentence) if not character.isspace()]

@@ -31,13 +31,8 @@ def check_record(run: Run, folder: Path) -> None:
 def record(run: Run, folder: Path, *, text: bool = True, attention_maps: bool = True) -> None:
     """Copy what a comparison needs from a run into `folder`; remove other files of an earlier record there.
 
-    Absolute paths are cut to their last part.
-
-    Args:
-        run: the run.
-        folder: the folder of its record.
-        text: whether to include sources and references. Without them, `nmt.compare.request` adds counts.
-        attention_maps: whether to include the weights of a few sentence pairs.
+    Absolute paths are cut to their last part. Without the `text` (sources and references), `nmt.compare.request` adds
+    counts; `attention_maps` are the weights of a few sentence pairs.
 
     Raises:
         UserError: a file of the run is damaged, a file cannot be written, or the folder is a run.

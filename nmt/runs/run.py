@@ -22,14 +22,14 @@ import functools
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
 from nmt.config.choices import place, with_classes
-from nmt.config.configuration import INCIDENTAL, flattened, resolved, without_classes
+from nmt.config.configuration import INCIDENTAL, flattened, resolved, scalars, without_classes
 from nmt.runs.trust import is_trusted, trust
 from nmt.runs.versions import code_revision, versions
 from nmt.system import platform as system
@@ -204,7 +204,7 @@ class Run:
             raise damaged(path, "it has no settings")
         tree = self._upgraded(tree)
         # Saved configurations are resolved: an interpolation could only be an attack.
-        if any(re.search(r"(?<!\\)(\\\\)*\$\{", text) for text in _texts(tree)):
+        if any(isinstance(text, str) and re.search(r"(?<!\\)(\\\\)*\$\{", text) for text in scalars(tree)):
             raise UserError(f"{path} has an interpolation (${{...}}), which saved runs never do. Do not use this run.")
         needed = ("data", "tokenizer", "model", "encoder", "attention", "decoder", "search", "seed")
         absent = [key for key in needed if key not in tree]
@@ -312,18 +312,6 @@ class Run:
             return read_json(path)
         except FileNotFoundError as error:
             raise UserError(f"{path} is missing: the run is incomplete. Restore it from an intact copy.") from error
-
-
-def _texts(tree: object) -> Iterator[str]:
-    """Every text in a configuration."""
-    if isinstance(tree, dict):
-        for value in tree.values():
-            yield from _texts(value)
-    elif isinstance(tree, list):
-        for value in tree:
-            yield from _texts(value)
-    elif isinstance(tree, str):
-        yield tree
 
 
 def attends(config: Mapping[str, Any]) -> bool:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from nmt.system import platform as system
 from nmt.system.errors import UserError, damaged
+from nmt.system.facts import TEXT, Fields, each, fault
 from nmt.system.files import replace_atomically, write_json
 from nmt.system.foreign import inside, read_json
 
@@ -37,13 +38,9 @@ def known(folder: Path) -> dict[str, list[str]]:
         return {}
     except OSError as error:
         raise damaged(path) from error
-    if not isinstance(data, dict) or not all(map(_are_checksums, data.values())):
+    if fault(data, Fields(further=each(TEXT))):
         raise damaged(path)
-    return data
-
-
-def _are_checksums(values: object) -> bool:
-    return isinstance(values, list) and all(isinstance(value, str) for value in values)
+    return dict(data)
 
 
 def add(folder: Path, names: Iterable[str]) -> None:
@@ -62,7 +59,8 @@ def replacing(folder: Path, name: str) -> Iterator[Path]:
         yield temporary
         # A damaged file of checksums must not end a training: what is written from now on has one.
         with contextlib.suppress(UserError):
-            _expect(folder, name, checksum(temporary))
+            entries, new = known(folder), checksum(temporary)
+            _write(folder, {**entries, name: [new, *(old for old in entries.get(name, [])[:1] if old != new)]})
 
 
 def keep(folder: Path, name: str, copy: str) -> None:
@@ -101,11 +99,6 @@ def check(path: Path) -> None:
     with contextlib.suppress(FileNotFoundError):
         if reason := damage(path):
             raise damaged(path, reason)
-
-
-def _expect(folder: Path, name: str, new: str) -> None:
-    entries = known(folder)
-    _write(folder, {**entries, name: [new, *(each for each in entries.get(name, [])[:1] if each != new)]})
 
 
 def _write(folder: Path, entries: dict[str, list[str]]) -> None:

@@ -76,13 +76,10 @@ class Vocabulary:
         )
         # What the other tokens say: nothing for the specials, a mark for unknown text, else the piece itself.
         self._texts = [
-            f"{SPACE}\u2047{SPACE}"
-            if processor.is_unknown(token)
-            else ""
-            if processor.is_control(token) or processor.is_unused(token)
-            else piece
+            "" if processor.is_control(token) or processor.is_unused(token) else piece
             for token, piece in enumerate(self._pieces)
         ]
+        self._texts[UNK] = f"{SPACE}\u2047{SPACE}"
         self.forbidden: tuple[int, ...] = tuple(
             token
             for token, piece in enumerate(self._pieces)

@@ -9,6 +9,7 @@ import json
 import random
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -44,6 +45,7 @@ _SAMPLED = "a sample (tokenizer.sample_sentences, tokenizer.sample_characters) o
 _SMALLEST = 264
 
 
+@dataclass
 class TokenizerTrainer:
     """Trains SentencePiece on the training text.
 
@@ -65,38 +67,27 @@ class TokenizerTrainer:
         UserError: a setting is unknown or out of range.
     """
 
-    def __init__(
-        self,
-        model_type: Annotated[str, one_of(*MODEL_TYPES)] = "unigram",
-        vocabulary_size: Annotated[int, between(1, 1_000_000)] = 4000,
-        joint: bool = True,
-        canonical: bool = True,
-        normalization: Annotated[str, one_of(*NORMALIZATIONS)] = "identity",
-        character_coverage: Annotated[float, between(0.9, 1)] = 1.0,
-        sample_sentences: Annotated[int, between(1, 10**9)] = 250_000,
-        sample_characters: Annotated[int, between(1, 10**11)] = 4_000_000,
-        split_digits: bool = True,
-        sampling: Annotated[float, between(0, 10)] = 0.0,
-        model: str | Sequence[str] | None = None,
-    ) -> None:
-        if model_type == "bpe" and sampling > 1:
-            raise SettingError("sampling", sampling, "must be from 0 to 1: it is a probability for bpe.")
-        if sampling and model is None and model_type in ("char", "word"):
+    model_type: Annotated[str, one_of(*MODEL_TYPES)] = "unigram"
+    vocabulary_size: Annotated[int, between(1, 1_000_000)] = 4000
+    joint: bool = True
+    canonical: bool = True
+    normalization: Annotated[str, one_of(*NORMALIZATIONS)] = "identity"
+    character_coverage: Annotated[float, between(0.9, 1)] = 1.0
+    sample_sentences: Annotated[int, between(1, 10**9)] = 250_000
+    sample_characters: Annotated[int, between(1, 10**11)] = 4_000_000
+    split_digits: bool = True
+    sampling: Annotated[float, between(0, 10)] = 0.0
+    model: str | Sequence[str] | None = None
+
+    def __post_init__(self) -> None:
+        if self.model_type == "bpe" and self.sampling > 1:
+            raise SettingError("sampling", self.sampling, "must be from 0 to 1: it is a probability for bpe.")
+        if self.sampling and self.model is None and self.model_type in ("char", "word"):
             raise UserError(
-                f"tokenizer.sampling={sampling} is not available: {model_type} pieces have one segmentation only. "
-                "Use tokenizer=unigram or tokenizer=bpe, or set tokenizer.sampling=0."
+                f"tokenizer.sampling={self.sampling} is not available: {self.model_type} pieces have one segmentation "
+                "only. Use tokenizer=unigram or tokenizer=bpe, or set tokenizer.sampling=0."
             )
-        self.model_type = model_type
-        self.vocabulary_size = vocabulary_size
-        self.joint = joint
-        self.canonical = canonical
-        self.normalization = normalization
-        self.character_coverage = character_coverage
-        self.sample_sentences = sample_sentences
-        self.sample_characters = sample_characters
-        self.split_digits = split_digits
-        self.sampling = float(sampling)
-        self.models = [] if model is None else [model] if isinstance(model, str) else [str(path) for path in model]
+        self.models = [self.model] if isinstance(self.model, str) else list(map(str, self.model or ()))
         if len(self.models) > 2:
             raise UserError("tokenizer.model takes one file for both sides, or a list of two (source, target).")
 
@@ -127,15 +118,13 @@ class TokenizerTrainer:
 
     def _existing(self) -> tuple[Tokenizer, list[str]]:
         """The models in the files of `model`."""
-        models = [renumber(read_model(Path(path).expanduser()), path) for path in self.models]
-        vocabularies = [Vocabulary(self._marked(model), path) for model, path in zip(models, self.models, strict=True)]
-        for vocabulary, path in zip(vocabularies, self.models, strict=True):
+        vocabularies, notes = list[Vocabulary](), list[str]()
+        for path in self.models:
+            vocabulary = Vocabulary(self._marked(renumber(read_model(Path(path).expanduser()), path)), path)
             if self.sampling and not vocabulary.can_sample:
                 raise UserError(f"{path} has only one segmentation of each text: set tokenizer.sampling=0.")
-        notes = [
-            f"Tokenizer: {vocabulary.size:,} pieces from {path}."
-            for vocabulary, path in zip(vocabularies, self.models, strict=True)
-        ]
+            vocabularies.append(vocabulary)
+            notes.append(f"Tokenizer: {vocabulary.size:,} pieces from {path}.")
         return Tokenizer(vocabularies[0], vocabularies[-1], joint=len(vocabularies) == 1), notes
 
     def _sample(self, sentences: Sequence[str]) -> tuple[list[str], int]:
@@ -269,12 +258,7 @@ def renumber(model: bytes, name: str) -> bytes:
     proto.pieces.extend(specials + ordinary)
     specification = proto.trainer_spec
     specification.vocab_size = len(proto.pieces)
-    specification.pad_id, specification.unk_id, specification.bos_id, specification.eos_id = (
-        PAD,
-        UNK,
-        BOS,
-        EOS,
-    )
+    specification.pad_id, specification.unk_id, specification.bos_id, specification.eos_id = PAD, UNK, BOS, EOS
     specification.pad_piece, specification.unk_piece = SPECIAL_PIECES[PAD], SPECIAL_PIECES[UNK]
     specification.bos_piece, specification.eos_piece = SPECIAL_PIECES[BOS], SPECIAL_PIECES[EOS]
     return bytes(proto.SerializeToString(deterministic=True))

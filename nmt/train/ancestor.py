@@ -62,7 +62,6 @@ class Ancestor:
     """A run to go on from.
 
     Attributes:
-        run: the run.
         mix: the share of each batch that is drawn from its training text.
         cache: the folder of what is known of large files.
     """
@@ -198,10 +197,7 @@ def inherited(config: DictConfig, overrides: Sequence[str], ancestor: Ancestor) 
 
     Settings that the command line does not name are those of the run; those that follow from others still do.
 
-    Args:
-        config: composed from the run's choices (`choices_of_start`) and the command line.
-        overrides: the command line.
-        ancestor: the run.
+    `config` is composed from the run's choices (`choices_of_start`) and the command line.
 
     Raises:
         UserError: the command line sets the tokenizer or names a preset.

@@ -113,15 +113,8 @@ def prepared(recipe: Recipe, tokenizer: Tokenizer, splits: tuple[Split, Split], 
             "trainer.max_target_length pieces. Raise these, or leave out start_mix."
         )
     alpha = float(recipe.config.tokenizer.sampling)
-    sampled = SampledPairs(
-        train_split,
-        tokenizer,
-        alpha=alpha,
-        seed=recipe.place.seed,
-        max_source_length=settings.max_source_length,
-        max_target_length=settings.max_target_length,
-        hold=functools.partial(spilled, cache=recipe.place.cache) if len(pairs) > HELD else held,
-    )
+    hold = functools.partial(spilled, cache=recipe.place.cache) if len(pairs) > HELD else held
+    sampled = SampledPairs(train_split, tokenizer, alpha=alpha, seed=recipe.place.seed, hold=hold, **_limits(recipe))
     guides: list[Callable[[Batch], Batch]] = []
     guides += [Guide(train_split, tokenizer)] if settings.guided_alignment else []
     make = functools.partial(MixedBatches, first_rows=first_rows, share=share) if share else TokenBatches
@@ -154,14 +147,7 @@ def _all(guides: Sequence[Callable[[Batch], Batch]]) -> Callable[[Batch], Batch]
 
 
 def _encoded(recipe: Recipe, tokenizer: Tokenizer, split: Split, say: Say) -> EncodedPairs:
-    pairs = prepare(
-        split,
-        tokenizer,
-        max_source_length=recipe.settings.max_source_length,
-        max_target_length=recipe.settings.max_target_length,
-        cache=recipe.place.cache,
-        workers=recipe.settings.workers,
-    )
+    pairs = prepare(split, tokenizer, cache=recipe.place.cache, workers=recipe.settings.workers, **_limits(recipe))
     note = pairs.dropped_note()
     say(f"{split.name}: {len(pairs):,} pairs.{' ' + note if note else ''}")
     if len(pairs) == 0:
@@ -170,6 +156,11 @@ def _encoded(recipe: Recipe, tokenizer: Tokenizer, split: Split, say: Say) -> En
             f"Give text, or raise trainer.max_source_length and trainer.max_target_length."
         )
     return pairs
+
+
+def _limits(recipe: Recipe) -> dict[str, int]:
+    names = "max_source_length", "max_target_length"
+    return {name: getattr(recipe.settings, name) for name in names}
 
 
 def _check_unchanged(recipe: Recipe, split: Split) -> None:

@@ -52,14 +52,7 @@ BUDGETS = tuple(field.name for field in fields(Budget))
 
 @dataclass(frozen=True)
 class Place:
-    """The environment of a training.
-
-    Attributes:
-        compute: where to train.
-        checkpoints: the folder of run folders.
-        cache: the folder of tokenised text.
-        seed: for initialisation, dropout and the order of batches.
-    """
+    """The environment of a training: the device, the folders of runs and of tokenised text, and the seed."""
 
     compute: Compute
     checkpoints: Path
@@ -167,15 +160,10 @@ def opened(config: DictConfig, overrides: Sequence[str]) -> Iterator[Recipe | No
 
 
 def checked_data(config: DictConfig, run: Run, given: DictConfig) -> DictConfig:
-    """The configuration of a run to resume, whose data settings may be used.
+    """The configuration of a run to resume, with the changes of the command line, whose data settings may be used.
 
-    They may if this user has made the run, or if the command line says them all. Of other runs, the folders are those
-    of this command line.
-
-    Args:
-        config: the run's, with the changes of the command line.
-        run: the run.
-        given: the configuration of the command line alone.
+    They may if this user has made the run, or if the command line alone (`given`) says them all. Of other runs, the
+    folders are those of this command line.
 
     Raises:
         UserError: the data settings may not be used.

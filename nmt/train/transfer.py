@@ -28,13 +28,9 @@ class Transfer:
         self._exams: dict[str, Translate] = {}
 
     def begin(self, model: Seq2Seq, tokenizer: Tokenizer, translate: Translate, fresh: bool) -> dict[str, Any]:
-        """Pass the weights of the run on to a model and score them, if the training is `fresh`.
+        """Pass the weights of the run on to a model and score them, if nothing of the training is saved yet (`fresh`).
 
-        Args:
-            model: of this training.
-            tokenizer: of both runs.
-            translate: translates this training's validation set.
-            fresh: whether nothing of this training is saved yet.
+        `translate` translates this training's validation set.
 
         Returns:
             Facts for run.json: the run, the checksum of its weights, the text and the scores.

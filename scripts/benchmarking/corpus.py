@@ -12,7 +12,7 @@ import numpy as np
 from benchmarking.settings import Json, Scale
 from nmt.data.builtin import BuiltIn
 from nmt.data.dataset import DataSource, Split
-from nmt.data.pairs import EncodedPairs, Ragged, encode_in_memory
+from nmt.data.pairs import EncodedPairs, Ragged, encode_blocks, held
 from nmt.data.sources import Multi30k
 from nmt.system.errors import UserError
 from nmt.system.files import write_text
@@ -57,7 +57,7 @@ def prepare(folder: Path, data: str | None, tokenizer: str | None, scale: Scale)
     pieces, remarks = TokenizerTrainer(vocabulary_size=scale.sizes.pieces, joint=True, model=tokenizer).train(
         train.source, train.target
     )
-    encoded = encode_in_memory(train, pieces, max_source_length=scale.longest, max_target_length=scale.longest)
+    encoded = held(encode_blocks(train, pieces, max_source_length=scale.longest, max_target_length=scale.longest))
     if len(encoded) == 0:
         raise UserError("The training set is empty.")
     _write(folder, pieces, encoded)

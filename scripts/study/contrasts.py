@@ -11,7 +11,7 @@ import numpy as np
 
 from nmt.compare.families import OneSetting, corrected
 from nmt.compare.significance import DifferenceTest, Noise, Runs, bleu_of, holm, joined
-from nmt.compare.variance import Deviations, Error
+from nmt.compare.variance import Deviations, Variance
 from study.records import Run
 
 ALPHA = 0.05
@@ -110,7 +110,7 @@ def of_group(tests: Mapping[str, Tests], pairs: Sequence[Pair]) -> list[OneSetti
     return corrected([(0, 0)] * len(pairs), tested, ALPHA)
 
 
-def after_equal_time(rows: Rows, costs: Costs, first: str, second: str) -> tuple[float, Error]:
+def after_equal_time(rows: Rows, costs: Costs, first: str, second: str) -> tuple[float, Variance]:
     """The difference in validation BLEU at the last moment that both rows have reached, and its error over seeds.
 
     An epoch has the same tokens in all rows, so its time is in proportion to the cost of a token. BLEU is interpolated
@@ -122,7 +122,7 @@ def after_equal_time(rows: Rows, costs: Costs, first: str, second: str) -> tuple
     deviations = Deviations([[run.history[-1]["valid_bleu"] for run in runs] for runs in rows.values()])
     names = list(rows)
     start, end = ends
-    return end - start, Error.of(deviations.of_difference(names.index(first), names.index(second)))
+    return end - start, deviations.of_difference(names.index(first), names.index(second))
 
 
 def _bleu_after(run: Run, epochs: float) -> float:
@@ -150,5 +150,5 @@ def link_differences(rows: Rows, gold: str, way: str) -> list[tuple[str, float, 
     names = [name for name in weights if len(others.get(name, [])) == len(weights[name])]
     values = [[one - other for one, other in zip(weights[name], others[name], strict=True)] for name in names]
     deviations, means = Deviations(values), [statistics.fmean(each) for each in values]
-    p_values = holm([Error.of(deviations.of_mean(at)).p(mean) for at, mean in enumerate(means)])
+    p_values = holm([deviations.of_mean(at).p(mean) for at, mean in enumerate(means)])
     return list(zip(names, means, p_values, strict=True))

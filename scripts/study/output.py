@@ -213,12 +213,12 @@ class Study:
                 if not other:
                     return figures[name](study, row)
                 if name == "time":
-                    difference, error = after_equal_time(self.rows[study], self.costs, other, row)
+                    difference, noise = after_equal_time(self.rows[study], self.costs, other, row)
                 else:
-                    difference, error, *_ = self.tests[study].between(other, row)
+                    difference, noise, *_ = self.tests[study].between(other, row)
             except (KeyError, ValueError) as problem:
                 raise UserError(f"The page has a field that is none of the study's: {found[0]}") from problem
-            return interval(difference, *error.interval(difference, ALPHA))
+            return interval(difference, *noise.interval(difference, ALPHA))
 
         return re.sub(r"\{(?:(\w+) )?(\w+): ([\w-]+)(?: - ([\w-]+))?\}", value, text)
 

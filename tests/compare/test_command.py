@@ -11,11 +11,9 @@ import torch
 
 from nmt.runs.records import record
 from nmt.runs.run import Run, settings
-from tests.small import QUICK, call, copied, pairs, snapshot, words, write_lines
+from tests.small import QUICK, Capture, call, copied, pairs, snapshot, words, write_lines
 
 pytestmark = pytest.mark.long
-
-Capture = pytest.CaptureFixture[str]
 
 
 def report(folder: Path) -> dict[str, Any]:

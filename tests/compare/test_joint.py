@@ -50,7 +50,7 @@ def test_sets_are_joined_as_one_text_without_the_one_that_chose_the_runs(both: C
     for test in joint.tests:
         expected = Noise(text, bleu_of).between(0, test.second)
         assert test.difference == pytest.approx(expected.difference)
-        assert test.error == pytest.approx(expected.error.size)
+        assert test.error == pytest.approx(expected.noise.error)
         assert (test.low + test.high) / 2 == pytest.approx(test.difference)
         assert not test.low <= 0 <= test.high, "the variants are far apart"
     assert [test.second for test in joint.tests] == [1, 2]

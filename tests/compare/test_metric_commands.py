@@ -1,13 +1,12 @@
 """Metrics of other programs: `metrics=` of `nmt.compare`."""
 
-import json
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from nmt.compare.results import scorer_of
+from tests.compare.test_systems import compared
 from tests.small import QUICK, Capture, call
 
 pytestmark = pytest.mark.long
@@ -29,11 +28,6 @@ def command(here: Path) -> str:
     return f"'{sys.executable}' metric.py {{source}} {{hypotheses}} {{reference}}"
 
 
-def report(*line: str) -> Any:
-    assert call("compare", *line, "output=report", *QUICK) == 0
-    return json.loads(Path("report", "report.json").read_text(encoding="utf-8"))
-
-
 def shares(sources: list[str], hypotheses: list[str], references: list[str]) -> list[float]:
     assert len(sources) == len(hypotheses)
     pairs = zip(hypotheses, references, strict=True)
@@ -41,7 +35,7 @@ def shares(sources: list[str], hypotheses: list[str], references: list[str]) -> 
 
 
 def test_a_command_and_a_function_have_means_and_tests(swept: Path, command: str) -> None:
-    found = report(f"runs={swept}", f'metrics={{shares: "{command}", mine: "python:{__name__}:shares"}}')
+    found = compared(f"runs={swept}", f'metrics={{shares: "{command}", mine: "python:{__name__}:shares"}}')
     (split,) = found["splits"]
     for variant in split["variants"]:
         by_command, by_function = (variant["figures"][name]["mean"] for name in ("shares", "mine"))

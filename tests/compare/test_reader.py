@@ -11,11 +11,9 @@ import pytest
 from nmt.compare.reader import _search, read_result
 from nmt.compare.request import _stale
 from nmt.runs.run import Run
-from tests.small import QUICK, call
+from tests.small import QUICK, Capture, call
 
 pytestmark = pytest.mark.long
-
-Capture = pytest.CaptureFixture[str]
 
 
 def labels(folder: Path) -> list[str]:

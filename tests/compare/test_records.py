@@ -9,8 +9,8 @@ import pytest
 
 from nmt.runs.records import record
 from nmt.runs.run import Run
-from tests.compare.test_command import Capture, report
-from tests.small import QUICK, call, copied, pairs, snapshot
+from tests.compare.test_command import report
+from tests.small import QUICK, Capture, call, copied, pairs, snapshot
 
 pytestmark = pytest.mark.long
 

@@ -22,7 +22,7 @@ from nmt.compare.significance import (
     paired,
     randomise,
 )
-from nmt.compare.variance import Error, Statistics
+from nmt.compare.variance import Statistics, Variance
 from nmt.evaluation import metrics
 
 WORDS = ["a", "b", "red", "green", "house", "."]
@@ -79,23 +79,22 @@ def test_randomisation_agrees_with_all_the_swaps_there_are() -> None:
     ]
     trials = 4000
     found = randomise(counts[0], counts[1], bleu_of, trials=trials)
-    assert found.difference == pytest.approx(observed)
-    assert found.p == pytest.approx(exact, abs=4 * math.sqrt(exact * (1 - exact) / trials))
-    turned = randomise(counts[1], counts[0], bleu_of, trials=trials)
-    assert turned.difference == pytest.approx(-observed)
+    assert found == pytest.approx(exact, abs=4 * math.sqrt(exact * (1 - exact) / trials))
+    sides = Noise([Runs(side, [1, 2]) for side in counts], bleu_of)
+    assert sides.between(0, 1).difference == pytest.approx(observed)
+    assert sides.between(1, 0).difference == pytest.approx(-observed)
 
 
 def test_the_same_translations_are_no_difference() -> None:
     counts = metrics.statistics("bleu", ["a red house", "b"], ["a red house .", "a"], "en")[None]
-    found = randomise(counts, counts, bleu_of, trials=50)
-    assert (found.difference, found.p) == (0, 1)
+    assert randomise(counts, counts, bleu_of, trials=50) == 1
 
 
 def test_p_by_hand_is_never_zero() -> None:
     """Of forty sentences that all gain, 99 swaps never move all the same way: 0 + 1 of 99 + 1."""
     base = simulated(np.random.default_rng(4), 40, 2, 0.0)[0]
     better = base + np.array([9.0, 0.0])
-    assert randomise(base, better, mean_of, trials=99).p == pytest.approx(1 / 100)
+    assert randomise(base, better, mean_of, trials=99) == pytest.approx(1 / 100)
     (contrast,) = contrast_with(runs_of(base), [runs_of(better)], mean_of, trials=99)
     assert contrast.p_sentences == pytest.approx(1 / 100)
 
@@ -105,7 +104,7 @@ def test_few_cells_at_a_time_give_the_same_kind_of_answer(monkeypatch: pytest.Mo
     whole = randomise(first, second, mean_of, trials=999)
     monkeypatch.setattr("nmt.compare.significance._CELLS", 400)  # ten trials at a time
     parts = randomise(first, second, mean_of, trials=999)
-    assert parts.p == pytest.approx(whole.p, abs=0.07)
+    assert parts == pytest.approx(whole, abs=0.07)
 
 
 def test_holm_by_hand() -> None:
@@ -147,10 +146,7 @@ def runs_of(counts: Statistics, *seeds: int) -> Runs:
 def test_where_nothing_differs_p_is_uniform(interaction: float) -> None:
     generator = np.random.default_rng(11)
     found = np.array(
-        [
-            randomise(*simulated(generator, 30, 3, 0.0, interaction=interaction), mean_of, trials=199).p
-            for _ in range(400)
-        ]
+        [randomise(*simulated(generator, 30, 3, 0.0, interaction=interaction), mean_of, trials=199) for _ in range(400)]
     )
     for level in (0.05, 0.2, 0.5, 0.8):
         # Four standard errors of a share of 400.
@@ -182,7 +178,7 @@ def test_the_smallest_detectable_difference_is_found_four_times_in_five(wobble: 
         noise = Noise([*map(runs_of, sides), *more], mean_of)
         return noise.between(0, 1)
 
-    reach = float(np.mean([contrast(0.0).error.detectable(0.05, 0.8) for _ in range(100)]))
+    reach = float(np.mean([contrast(0.0).noise.detectable(0.05, 0.8) for _ in range(100)]))
     hits = sum(contrast(reach).p < 0.05 for _ in range(300))
     assert 0.73 < hits / 300 < 0.87
 
@@ -207,11 +203,11 @@ def test_the_level_is_shared_by_all_tests(others: int, picked: bool, tests: int)
     )
     for side, contrast in zip(sides, contrasts, strict=True):
         gains = (side - base)[0, :, 0]
-        error = Error(gains.std(ddof=1) / math.sqrt(50), 49)
-        assert contrast.error == pytest.approx(error.size)
-        assert contrast.detectable == pytest.approx(error.detectable(0.04 / tests, 0.8))
+        noise = Variance(gains.var(ddof=1) / 50, 49)
+        assert contrast.error == pytest.approx(noise.error)
+        assert contrast.detectable == pytest.approx(noise.detectable(0.04 / tests, 0.8))
         if picked:
-            assert contrast.p == pytest.approx(min(1, tests * error.p(gains.mean())))
+            assert contrast.p == pytest.approx(min(1, tests * noise.p(gains.mean())))
 
 
 def test_a_real_difference_is_found_and_marked() -> None:
@@ -257,9 +253,9 @@ def test_unequal_numbers_of_seeds_by_hand() -> None:
     (found,) = contrast_with(base, [other], mean_of, trials=99)
     # All seeds: 6 - 4. Squares about the means are 38 and 8, of 2 + 1 degrees of freedom.
     assert found.difference == pytest.approx(2)
-    error = Error(math.sqrt(46 / 3 * (1 / 3 + 1 / 2)), 3)
-    assert found.p_seeds == pytest.approx(error.p(2))
-    assert found.error == pytest.approx(error.size), "sentences that are all alike add nothing"
+    noise = Variance(46 / 3 * (1 / 3 + 1 / 2), 3)
+    assert found.p_seeds == pytest.approx(noise.p(2))
+    assert found.error == pytest.approx(noise.error), "sentences that are all alike add nothing"
     # None in common: the first two of both.
     ours, theirs = paired(base, runs_of(constant(4, 8), 7, 8))
     assert mean_of(ours.sum(1)).tolist() == [1, 2]

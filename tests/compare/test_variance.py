@@ -9,9 +9,8 @@ from scipy import stats  # type: ignore[import-untyped]
 from nmt.compare.estimates import mean_of
 from nmt.compare.variance import (
     Deviations,
-    Error,
-    Part,
     Statistics,
+    Variance,
     by_sentences,
     error_of,
     interaction,
@@ -23,8 +22,8 @@ def counts(values: Statistics) -> Statistics:
     return np.stack([values, np.ones_like(values)], -1)
 
 
-def p_of(part: Part, first: list[float], second: list[float]) -> float:
-    return Error.of(part).p(float(np.mean(first) - np.mean(second)))
+def p_of(part: Variance, first: list[float], second: list[float]) -> float:
+    return part.p(float(np.mean(first) - np.mean(second)))
 
 
 def test_the_pseudo_values_of_a_mean_are_the_sentences() -> None:
@@ -96,7 +95,7 @@ def test_a_lone_run_borrows_the_deviation_of_the_others() -> None:
     assert Deviations([[1], [2]]).of_difference(0, 1).freedom == 0
 
 
-def error(first: int, second: int, variants: list[Statistics]) -> Error:
+def error(first: int, second: int, variants: list[Statistics]) -> Variance:
     runs = Deviations([values.mean(1).tolist() for values in variants])
     return error_of(first, second, variants, [interaction(values) for values in variants], runs)
 
@@ -109,12 +108,12 @@ def test_both_parts_add_up_less_what_both_hold() -> None:
     assert over_runs.freedom == 3, "the third is pooled, too"
     total = sentences.variance + over_runs.variance - shared
     spread = sentences.variance**2 / 9 + over_runs.variance**2 / 3 + shared**2 / (2 * 3 * 9)
-    assert list(error(0, 1, variants)) == pytest.approx([math.sqrt(total), total**2 / spread])
+    assert list(error(0, 1, variants)) == pytest.approx([total, total**2 / spread])
 
 
 def test_runs_that_deviate_by_their_interaction_alone_add_nothing() -> None:
     variants = [np.array([[1.0, 2, 6], [2, 1, 6]]), np.array([[3.0, 4, 2], [4, 3, 2]])]
-    assert error(0, 1, variants) == Error.of(by_sentences(*variants)), "equal means of both runs"
+    assert error(0, 1, variants) == by_sentences(*variants), "equal means of both runs"
 
 
 def test_the_interaction_of_a_collapsed_variant_is_not_that_of_others() -> None:
@@ -125,20 +124,20 @@ def test_the_interaction_of_a_collapsed_variant_is_not_that_of_others() -> None:
 
 def test_without_seeds_the_error_is_that_of_sentences() -> None:
     variants = [np.array([[1.0, 2, 6]]), np.array([[3.0, 4, 2]])]
-    assert error(0, 1, variants) == Error.of(by_sentences(*variants))
+    assert error(0, 1, variants) == by_sentences(*variants)
 
 
 def test_what_has_no_error_is_certain() -> None:
-    assert Error(0.0, 3).p(0.0) == 1
-    assert Error(0.0, 3).p(0.1) == 0
-    assert Error(0.0, 0).p(0.1) == 1, "one sentence and one seed tell nothing"
-    assert Error(0.0, 0).detectable(0.05, 0.8) == 0
+    assert Variance(0.0, 3).p(0.0) == 1
+    assert Variance(0.0, 3).p(0.1) == 0
+    assert Variance(0.0, 0).p(0.1) == 1, "one sentence and one seed tell nothing"
+    assert Variance(0.0, 0).detectable(0.05, 0.8) == 0
 
 
 def test_the_detectable_difference_has_the_power() -> None:
-    error = Error(0.5, 1e9)
-    assert error.detectable(0.05, 0.8) == pytest.approx((1.959964 + 0.841621) * 0.5, rel=1e-4)
-    assert Error(0.5, 4).detectable(0.05, 0.8) > error.detectable(0.05, 0.8)
+    noise = Variance(0.25, 1e9)
+    assert noise.detectable(0.05, 0.8) == pytest.approx((1.959964 + 0.841621) * 0.5, rel=1e-4)
+    assert Variance(0.25, 4).detectable(0.05, 0.8) > noise.detectable(0.05, 0.8)
 
 
 NOISES = {"most is interaction": (0.5, 0.05, 1.0), "whole runs deviate": (1.0, 0.3, 1.0)}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nmt.data.batch import make_batch
 from nmt.data.dataset import Split
-from nmt.data.pairs import EncodedPairs, Ragged, SampledPairs, encode_in_memory, length_ratio
+from nmt.data.pairs import EncodedPairs, Ragged, SampledPairs, encode_blocks, held, length_ratio
 from nmt.data.token_batches import TokenBatches, plan_batches
 from nmt.text.tokenizer import BOS, EOS, PAD, Tokenizer, Vocabulary
 from nmt.text.tokenizer_trainer import TokenizerTrainer
@@ -218,7 +218,7 @@ class TestSampledPairs:
         assert [_made[0].source.decode(tokens) for tokens in ids(pairs)] == [text for text in self.SPLIT.source if text]
 
     def test_what_became_too_long_is_left_out_of_that_epoch(self) -> None:
-        whole = encode_in_memory(self.SPLIT, _made[0], max_source_length=99, max_target_length=99)
+        whole = held(encode_blocks(self.SPLIT, _made[0], max_source_length=99, max_target_length=99))
         longest = int(max(whole.source_lengths.max(), whole.target_lengths.max()))
         longest += 4
         pairs = self.pairs(longest=longest).for_epoch(0)

@@ -8,7 +8,7 @@ import pytest
 
 from nmt.data.cache import prepare
 from nmt.data.dataset import Split
-from nmt.data.pairs import EncodedPairs, encode_blocks, encode_in_memory
+from nmt.data.pairs import EncodedPairs, encode_blocks, held
 from nmt.system.errors import UserError
 from nmt.text.tokenizer import Tokenizer
 from nmt.text.tokenizer_trainer import TokenizerTrainer
@@ -46,7 +46,7 @@ def test_what_comes_back_is_what_tokenising_gives(
     split = Split("train", SOURCE, TARGET)
     first = prepare(split, tokenizer, **LIMITS, cache=tmp_path / "new" / "cache", workers=workers)
     again = prepare(split, tokenizer, **LIMITS, cache=tmp_path / "new" / "cache", workers=workers)
-    assert same(first, encode_in_memory(split, tokenizer, **LIMITS))
+    assert same(first, held(encode_blocks(split, tokenizer, **LIMITS)))
     assert same(first, again)
     assert [tokenizer.source.decode(first.source(i)) for i in range(len(first))] == SOURCE
     assert [tokenizer.target.decode(first.target(i)) for i in range(len(first))] == TARGET
@@ -104,7 +104,7 @@ def test_a_damaged_cache_is_rebuilt(damage: str, tokenizer: Tokenizer, tmp_path:
     (folder,) = tmp_path.iterdir()
     pairs, about = folder / "table.arrow", folder / "about.json"
     data = bytearray(pairs.read_bytes())
-    expected = encode_in_memory(split, tokenizer, **LIMITS)
+    expected = held(encode_blocks(split, tokenizer, **LIMITS))
     assert same(whole, expected)
     del whole
     pairs.unlink()  # the mapped file stays as it is; another takes its name

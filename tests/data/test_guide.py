@@ -10,7 +10,7 @@ from nmt.data.batch import make_batch
 from nmt.data.cache import prepare
 from nmt.data.dataset import Split
 from nmt.data.guide import Guide
-from nmt.data.pairs import SampledPairs, encode_in_memory
+from nmt.data.pairs import SampledPairs, encode_blocks, held
 from nmt.data.token_batches import TokenBatches
 from nmt.text.tokenizer import Tokenizer
 from nmt.text.tokenizer_trainer import TokenizerTrainer
@@ -49,7 +49,7 @@ def test_links_stay_with_their_pairs_whatever_is_dropped(tmp_path: Path) -> None
     split = Split("train", source, target, [f"{last}-{last}" if last >= 0 else "" for last in lasts])
     limits = {"max_source_length": 60, "max_target_length": 60}
     guide = Guide(split, tokenizer)
-    for kept in (encode_in_memory(split, tokenizer, **limits), prepare(split, tokenizer, cache=tmp_path, **limits)):
+    for kept in (held(encode_blocks(split, tokenizer, **limits)), prepare(split, tokenizer, cache=tmp_path, **limits)):
         assert len(kept) == len(ROWS)
         batches = TokenBatches(kept, tokens_per_batch=300, seed=3, guide=guide)
         for batch in batches.epoch(0):

@@ -13,7 +13,7 @@ from nmt.data.cache import prepare, spilled
 from nmt.data.dataset import Split, links_fingerprint
 from nmt.data.document_lines import Contexts
 from nmt.data.guide import Guide
-from nmt.data.pairs import EncodedPairs, Ragged, SampledPairs, encode_in_memory
+from nmt.data.pairs import EncodedPairs, Ragged, SampledPairs, encode_blocks, held
 from nmt.data.sources import TextFiles, UserFiles
 from nmt.data.stored import StoredLines
 from nmt.data.token_batches import TokenBatches
@@ -97,7 +97,7 @@ def test_documents_in_files_are_those_in_memory(tmp_path: Path, monkeypatch: pyt
     train = found["train"]
     assert isinstance(train.source, StoredLines)
     assert isinstance(train.documents, np.memmap)
-    pairs = encode_in_memory(train, tokenizer, **LIMITS)
+    pairs = held(encode_blocks(train, tokenizer, **LIMITS))
     batch = pairs.batch(np.arange(0, len(pairs), 7))
     contexts = [Contexts(split, tokenizer, 2, 9)(batch).context for split in (train, expected["train"])]
     assert contexts[0].shape[1] == 2

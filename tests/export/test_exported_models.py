@@ -18,9 +18,7 @@ from nmt.export.onnx_model import ONNX
 from nmt.system.errors import UserError, install_command
 from nmt.text.tokenizer import EOS, Tokenizer
 from tests.export.exported import NEEDS, SMALL, WITH_PACKAGES, drawn, joint_tokenizer
-from tests.small import call, snapshot
-
-Capture = pytest.CaptureFixture[str]
+from tests.small import Capture, call, snapshot
 
 SUPPORTED = {
     "ctranslate2": [

@@ -10,10 +10,7 @@ import pytest
 
 from nmt.text.canonical import canonical, shows_nothing
 from tests.export.exported import NEEDS, WITH_PACKAGES, translated
-from tests.small import ODD_LINES, call, many_lines, pairs, words, write_lines
-
-Capture = pytest.CaptureFixture[str]
-
+from tests.small import ODD_LINES, Capture, call, many_lines, pairs, words, write_lines
 
 #: Each wiring that the graphs of ONNX support, with different scores, readouts and sizes. None: the run of the other
 #: tests. The last run has learnt too little: some of its translations are as long as they may be.

@@ -49,15 +49,7 @@ CONVOLUTIONAL = [own for own in COMBINATIONS if "decoder=conv" in own]
 
 
 @every
-@pytest.mark.parametrize(
-    "holds",
-    [
-        properties.test_padding_changes_nothing,
-        properties.test_step_by_step_equals_the_whole_sequence,
-        properties.test_a_batch_equals_its_sentences_one_by_one,
-        properties.test_rows_of_a_beam_share_the_memory,
-    ],
-)
+@properties.every_property
 def test_what_holds_for_every_decoder(holds: Callable[[tuple[str, ...]], None], overrides: tuple[str, ...]) -> None:
     holds(overrides)
 

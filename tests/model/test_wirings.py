@@ -224,6 +224,18 @@ def test_rows_of_a_beam_share_the_memory(overrides: tuple[str, ...]) -> None:
         torch.testing.assert_close(own.log_probs[0], second.log_probs[row])
 
 
+#: What other modules hold their decoders to.
+every_property = pytest.mark.parametrize(
+    "holds",
+    [
+        test_padding_changes_nothing,
+        test_step_by_step_equals_the_whole_sequence,
+        test_a_batch_equals_its_sentences_one_by_one,
+        test_rows_of_a_beam_share_the_memory,
+    ],
+)
+
+
 @every_certain
 def test_every_parameter_gets_a_gradient(overrides: tuple[str, ...]) -> None:
     made = model(*overrides, train=True)

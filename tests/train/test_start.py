@@ -15,10 +15,9 @@ from nmt.runs.run import Run
 from nmt.text.tokenizer import load_tokenizer
 from nmt.train.ancestor import choices_of_start
 from nmt.training.loop import TrainingLoop
-from tests.small import call, copied, pairs, same, weights, write_lines
+from tests.small import Capture, call, copied, pairs, same, weights, write_lines
 from tests.translate.test_processes import close, ended, torchrun
 
-Capture = pytest.CaptureFixture[str]
 #: What makes a training quick, and no sizes.
 QUICK = ("trainer.tokens_per_batch=200", "trainer.label_smoothing=0", "threads=1", "device=cpu")
 
