@@ -15,13 +15,10 @@ def symmetrize(forward: Collection[Link], backward: Collection[Link], how: str) 
     as long as one of their words has no link yet. `-final` then adds links of either direction, the forward one
     first, of which one word has no link yet; `-final-and` only those of which neither word has.
 
-    Args:
-        forward: (source, target) links of the one direction.
-        backward: links of the other, as (source, target) too.
-        how: one of `SYMMETRIZATIONS`.
+    Links of both directions are (source, target).
 
     Raises:
-        UserError: `how` is not known.
+        UserError: `how` is none of `SYMMETRIZATIONS`.
     """
     if how not in SYMMETRIZATIONS:
         raise UserError(f"symmetrize={how} is not known. Give symmetrize= one of {', '.join(SYMMETRIZATIONS)}.")

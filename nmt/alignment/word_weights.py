@@ -108,10 +108,6 @@ def saliency_weights(translation: Translation, units: tuple[Units, Units] | None
     signed number (Ding et al. 2019; see `nmt.translation.forced_passes.saliency`). It is linear, so that a word's is
     the sum over its pieces on both sides. A negative one says that the source word speaks against the target word: it
     counts as zero, and a row is divided by its sum.
-
-    Args:
-        translation: what `nmt.translation.translator.Translator.saliency` returned.
-        units: see `word_weights`.
     """
     signed = word_weights(translation, units=units)  # one head
     helping = np.maximum(signed, 0)

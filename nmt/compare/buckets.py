@@ -36,10 +36,7 @@ def linked_count(
 ) -> Bucket:
     """The counts, in the training text, of the source words that a word of a reference links to; a bucket for each.
 
-    Args:
-        sources: the words of each sentence.
-        links: of each sentence, (word of the source, word of the reference), from 0.
-        words: of the sources.
+    `links` are of each sentence, (word of the source, word of the reference), from 0.
     """
     places: dict[tuple[int, int], list[int]] = defaultdict(list)
     for row, (source, of_row) in enumerate(zip(sources, links, strict=True)):

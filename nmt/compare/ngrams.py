@@ -98,10 +98,7 @@ def lines_with_more(ngram: Ngram, first: Lines, second: Lines, references: Lines
 def tables(texts: Texts, order: Sequence[int], rivals: Sequence[int | None]) -> list[tuple[str, Table]]:
     """A title and a table for each kind: a row for each n-gram of a variant's first seed.
 
-    Args:
-        texts: of the split.
-        order: of the variants in the tables.
-        rivals: the variant that each is compared with, or None.
+    The tables are in the `order` of the variants; each is compared with its rival, if it has one.
     """
     references, between = texts.references, "" if texts.characters[1] else " "
     hypotheses = [runs[0] for runs in texts.hypotheses]

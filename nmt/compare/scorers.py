@@ -87,12 +87,9 @@ def texts_of(labels: Sequence[str], runs: list[list[RunOnSplit]]) -> Texts | Non
 
 
 def corpus(runs: Sequence[Sequence[RunOnSplit]], metric: Metric, *, length_ratio: bool = False) -> ItemScore:
-    """A metric of the sentences of a bucket.
+    """A metric of the sentences of a bucket, whose statistics are summed.
 
-    Args:
-        runs: of each variant.
-        metric: its statistics are summed.
-        length_ratio: score the length of the translations in per cent of the references instead, in BLEU's tokens.
+    `length_ratio`: score the length of the translations in per cent of the references instead, in BLEU's tokens.
     """
 
     def items(variant: int, run: int) -> Iterator[Item]:
@@ -114,10 +111,7 @@ def distribution(texts: Texts) -> ItemScore:
 def measures(texts: Texts, names: Mapping[str, str], *, correlated: bool = False) -> tuple[ItemScore, Bucket]:
     """The means of measures of sentences, or their correlation with chrF, with a bucket for each measure.
 
-    Args:
-        texts: of the split.
-        names: the title of each measure (`nmt.evaluation.sentence_measures`).
-        correlated: score the correlation.
+    `names`: the title of each measure (`nmt.evaluation.sentence_measures`).
     """
 
     def items(variant: int, run: int) -> Iterator[Item]:

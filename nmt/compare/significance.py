@@ -76,8 +76,6 @@ def randomise(
         first: [K, N, S] sufficient statistics of the first variant: seeds, sentences, statistics of the metric.
         second: [K, N, S] of the second, seed by seed and sentence by sentence.
         scorer: [..., S] summed statistics -> [...] scores (`bleu_of`, `chrf_of`).
-        trials: random swaps.
-        seed: of the swaps.
     """
     generator = np.random.default_rng(seed)
     total, gain = first.sum(1), second - first
@@ -210,15 +208,9 @@ def contrast_with(
     """Test every other variant against the baseline, corrected by Holm for their number.
 
     A baseline that was picked by its score is above others by luck too: any pair of variants could have been tested, so
-    that Bonferroni's correction is for all pairs.
+    that Bonferroni's correction is for all pairs (`picked`).
 
-    Args:
-        baseline: its runs.
-        others: the runs of each other variant, with as many sentences; the numbers of seeds may differ.
-        scorer: of the metric.
-        trials: random swaps for `p_sentences`.
-        alpha: the level.
-        picked: whether the score picked the baseline.
+    The others have as many sentences as the baseline; the numbers of seeds may differ. `trials` are for `p_sentences`.
     """
     pairs = len(others) * (len(others) + 1) // 2
     level = alpha / max(pairs if picked else len(others), 1)

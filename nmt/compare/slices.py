@@ -36,10 +36,8 @@ class Slicing(NamedTuple):
 def slices_of(sources: Sequence[str], language: str, slicing: Slicing) -> dict[str, list[int]]:
     """The rows of each kind of sentence, by its name.
 
-    Args:
-        sources: the sentences.
-        language: code of the sources; languages without a list of negation words have no slice of negation.
-        slicing: a user's slices; of the labels the most frequent ones, without the label "".
+    Languages without a list of negation words have no slice of negation. Of a user's labels the most frequent ones are
+    taken, without the label "".
     """
     times = Counter(sources)
     negations = set(NEGATIONS.get(base_language(language), "").split())

@@ -33,10 +33,7 @@ class Spread(NamedTuple):
 class Variant(NamedTuple):
     """Runs that differ only in their seed.
 
-    Attributes:
-        label: the settings in which it differs from the other variants, in words.
-        runs: in the order of their seeds.
-        training: figures of the trainings.
+    Its `label` says in which settings it differs from the others; `training` has figures of the trainings.
     """
 
     label: str

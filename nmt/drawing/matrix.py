@@ -32,13 +32,8 @@ def matrix(
 ) -> AxesImage:
     """Draw weights [R, C] from 0 to 1 as square cells; those of exactly 0 have the colour `ZERO`.
 
-    Args:
-        axes: filled by the matrix.
-        weights: from 0 to 1.
-        rows: labels at the left, after `fonts.shape`; () for none.
-        columns: labels above; () for none.
-        font: font of the labels.
-        slant: angle of the labels above, in degrees; 0 and 90 centre them over their columns.
+    The labels of rows are at the left, those of columns above, after `fonts.shape`; () for none. `slant`: the angle of
+    those above, in degrees; 0 and 90 centre them over their columns.
     """
     image = axes.imshow(np.ma.masked_equal(weights, 0), cmap=WHITE_TO_BLUE, vmin=0, vmax=1, interpolation="nearest")
     axes.xaxis.tick_top()

@@ -35,12 +35,7 @@ def draw_panels(
 ) -> None:
     """Draw the matrices of heads on a page of their size; labels stand at the left and above the first row.
 
-    Args:
-        picture: an empty figure.
-        panels: weights [R, C] by the name of the head.
-        rows, columns: their labels, after `fonts.shape`.
-        families: of the labels.
-        corner: what the rows and the columns are.
+    The labels are after `fonts.shape`; `corner` says what the rows and the columns are.
     """
     longest = max(len(rows), len(columns))
     cell, points = (0.185, 8.0) if longest <= 12 else (0.145, 7.0) if longest <= 24 else (0.11, 5.5)

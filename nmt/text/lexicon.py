@@ -94,13 +94,7 @@ def learn_lexicon(
 
     Expectation: the count of a target piece is divided among the pieces of its source in proportion to the current
     translation probabilities. Maximisation: the counts, normalised per source piece, are the next probabilities.
-
-    Args:
-        source: ids of all source sentences.
-        source_lengths: of each sentence.
-        target: ids of all target sentences.
-        target_lengths: of each sentence.
-        size: of the source vocabulary.
+    `size` is that of the source's vocabulary.
     """
     counts = np.bincount(target)
     common = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)].astype(np.int32)
