@@ -30,7 +30,7 @@ from nmt.system.integrity import add
 from nmt.system.terminal import markdown
 
 #: Files of a run that leave it as they are; of its JSON and YAML files, absolute paths are cut to their last part.
-WEIGHTS = ("best.safetensors", "lexicon.safetensors")
+WEIGHTS = ("best.safetensors", "lexicon.safetensors", "words.safetensors")
 TOKENIZERS = ("tokenizer.model", "source.model", "target.model")
 _OTHERS = ("config.yaml", "run.json", "history.jsonl", "overrides.json", "doubt.json")
 CARD_NAME = "README.md"

@@ -1,29 +1,29 @@
-"""What GET /v1/models says of a run: its languages, heads, scores, and a sentence that the page opens with.
+"""What GET /v1/models says of a run: its languages, heads, scores, text, and sentences to try.
 
 Reads nothing outside the run folder: its settings name files of text, but a stranger may have written them.
 """
 
 import contextlib
 import hashlib
-import re
-from itertools import islice
+from collections.abc import Sequence
 from typing import Any
 
 from nmt.build.link_scores import named_languages
-from nmt.data.languages import UNNAMED, english_name, sample
-from nmt.runs.run import EXAMPLE_FOLLOWS, Run
+from nmt.data.languages import UNNAMED, english_name
+from nmt.runs.run import Run, settings
+from nmt.serve.first_sentences import first_sentences
 from nmt.system.errors import UserError
-from nmt.system.foreign import inside
+from nmt.text.known_words import KnownWords
 from nmt.translation.translator import Translator
 
-_LINES = 50  # of an evaluation, to choose from
-_LOG = 65_536  # bytes at the end of a log, where the sentence stands
-_LENGTH = range(4, 81)  # characters
+#: Settings that do not tell two models apart while others do, and how many differences a name has.
+_BESIDE, _MOST = ("seed", "trainer.", "optimizer", "schedule", "search", "tokenizer"), 3
 
 
-def describe(run: Run, translator: Translator, languages: Any = None) -> dict[str, Any]:
+def describe(run: Run, translator: Translator, words: KnownWords | None, languages: Any = None) -> dict[str, Any]:
     """What GET /v1/models says of a run; `languages` are those of a run whose training has not named them."""
-    codes = tuple(str(code) for code in run.facts().get("languages", []))
+    facts = run.facts()
+    codes = tuple(str(code) for code in facts.get("languages", []))
     source, target = codes if len(codes) == 2 else (None, None)
     if languages is not None and {source, target} & {None, *UNNAMED}:
         source, target = named_languages(languages, UNNAMED)
@@ -38,7 +38,8 @@ def describe(run: Run, translator: Translator, languages: Any = None) -> dict[st
         "encoder_heads": list(model.encoder.heads),
         "self_heads": list(model.decoder.self_heads),
         "context_sentences": translator.context_sentences,
-        "example": example(run),
+        "examples": first_sentences(run, translator, words),
+        "trained_on": {"pairs": facts.get("pairs"), "data": facts.get("data")},
         "bleu": scored(run, "bleu"),
         "chrf": scored(run, "chrf"),
         "splits": run.splits(),
@@ -79,34 +80,25 @@ def scored(run: Run, metric: str) -> dict[str, Any] | None:
     return None
 
 
-def example(run: Run) -> str:
-    """A sentence for the page's first view: of the run's evaluation, else of the validation set, else a date.
+def labels(runs: Sequence[Run], ids: Sequence[str]) -> list[str]:
+    """What tells each run from the others: a choice, or a setting with its value; its id if nothing differs.
 
-    Empty if there is none of these, and no one knows the run's source language.
+    Choices come before settings, those of the model before those of its training.
     """
-    languages = run.facts().get("languages", [])
-    return _evaluated(run) or _validated(run) or (sample(str(languages[0])) if languages else "")
+    of_runs = [{key: str(value) for key, value in settings(run.config()).items()} for run in runs]
+    keys = [key for key in dict.fromkeys(key for each in of_runs for key in each)
+            if len({each.get(key) for each in of_runs}) > 1]  # fmt: skip
+    keys.sort(key=lambda key: (key.removeprefix("choices.").startswith(_BESIDE), not key.startswith("choices.")))
+    chosen = [key for key in keys if key.startswith("choices.")] or keys
+    named = [[_said(key, each[key]) for key in chosen if key in each] for each in of_runs]
+    found = [" ".join(dict.fromkeys(each[:_MOST])) for each in named]
+    doubled = {each for each in found if found.count(each) > 1}
+    return [
+        name if len(runs) < 2 or not label else f"{label} ({name})" if label in doubled else label
+        for label, name in zip(found, ids, strict=True)
+    ]
 
 
-def _evaluated(run: Run) -> str:
-    """A sentence of ordinary length from an evaluated split."""
-    for split in run.splits():
-        path = run.evaluation / split / "source.txt"
-        with contextlib.suppress(OSError, UnicodeDecodeError), path.open(encoding="utf-8") as lines:
-            some = [line.strip() for line in islice(lines, _LINES)]
-            fitting = [line for line in some if 4 <= len(line.split()) <= 14]
-            fitting += [line for line in some if len(line) in _LENGTH]  # a script may have no spaces
-            if fitting:
-                return fitting[0]
-    return ""
-
-
-def _validated(run: Run) -> str:
-    """The sentence of the validation set that stands at the end of the log of a finished training."""
-    with contextlib.suppress(OSError, UserError), inside(run.folder, "train.log").open("rb") as file:
-        file.seek(max(0, file.seek(0, 2) - _LOG))
-        _, mark, rest = file.read().decode("utf-8", errors="replace").rpartition(f"{EXAMPLE_FOLLOWS}\n")
-        # The log numbers the words that are linked: "Ein[1] Hund[2]".
-        sentence = re.sub(r"(?<=\S)\[\d+\](?=\s|$)", "", rest.partition("\n")[0].strip())
-        return sentence if mark and len(sentence) in _LENGTH else ""
-    return ""
+def _said(key: str, value: str) -> str:
+    """A choice by its name, a setting with the last part of its key."""
+    return value if key.startswith("choices.") else f"{key.rpartition('.')[2]} {value}"

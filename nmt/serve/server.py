@@ -15,6 +15,7 @@ from nmt.serve.description import describe
 from nmt.system.errors import UserError, install_command
 from nmt.system.limits import Amount, Positive, between
 from nmt.system.terminal import print_message
+from nmt.text.known_words import load_known_words
 
 if TYPE_CHECKING:
     from nmt.serve.pool import Served
@@ -100,7 +101,7 @@ def names(runs: Sequence[Run]) -> list[str]:
 
 
 def served(request: Serving, run: Run, name: str) -> "Served":
-    """A model, ready to be asked, after a first translation of its example."""
+    """A model, ready to be asked, after first translations: of sentences that the page offers."""
     from nmt.build.word_doubts import open_doubts
     from nmt.serve.engine import Engine
     from nmt.serve.memory_routes import ModelMemory
@@ -109,16 +110,15 @@ def served(request: Serving, run: Run, name: str) -> "Served":
 
     opening = replace(request.translator, run=str(run.folder))
     translator = opening.open(keep_weights=True)
-    description = describe(run, translator, request.languages)
+    words = load_known_words(run.words)
+    description = describe(run, translator, words, request.languages)
     queue = RowQueue(request.queue_pieces, opening.batch_sentences, request.batch_pieces)
     worker = Worker(queue, lambda key, works: engine.compute(key, works), name)
     head = translator.heads.default if translator.attends else "auto"
     model = {"id": name, "fingerprint": description["fingerprint"]}
     doubts = open_doubts(opening.runs[0])
-    engine = Engine(replace(translator, check=worker.check), head=head, model=model, doubts=doubts)
+    engine = Engine(replace(translator, check=worker.check), head=head, model=model, doubts=doubts, words=words)
     description["search"] = engine.described(engine.defaults)
-    if description["example"]:  # the first request need not wait for what is loaded on first use
-        translator.translate_chunk([description["example"]])
     codes = str(description["source"] or UNNAMED[0]), str(description["target"] or UNNAMED[1])
     memory = ModelMemory(run.folder, request.memory, codes)
     memory.check(alone=len(request.translator.runs) == 1)
