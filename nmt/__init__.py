@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from nmt.api import RunTranslator, load
+    from nmt.attention import Pin
     from nmt.notebook import Explanation, Inspection, TranslatedSentence, WhatIf
 
 __version__ = "0.1.0"
-__all__ = ["Explanation", "Inspection", "RunTranslator", "TranslatedSentence", "WhatIf", "load"]
+__all__ = ["Explanation", "Inspection", "Pin", "RunTranslator", "TranslatedSentence", "WhatIf", "load"]
 
 
 def __getattr__(name: str) -> Any:

@@ -14,6 +14,7 @@ from starlette.types import ASGIApp
 from nmt import __version__
 from nmt.serve.answers import Answers
 from nmt.serve.corpus_rows import add_corpus
+from nmt.serve.description import labels
 from nmt.serve.figures import ServerFigures
 from nmt.serve.guard import Guard
 from nmt.serve.libre import add_libre
@@ -150,9 +151,13 @@ def encoded(value: Any, depth: int = 0, *, ascii_only: bool = False) -> str:
 def _add_state(app: FastAPI, pool: ModelPool, figures: ServerFigures, offered: Mapping[str, Any]) -> None:
     models = list(pool.models.values())
 
+    names = labels([model.run for model in models], [model.id for model in models])
+
     @app.get("/v1/models", summary="The models")
     async def descriptions() -> JSONResponse:
-        described = [{"id": model.id, **model.description} for model in models]
+        described = [
+            {"id": model.id, "name": name, **model.description} for model, name in zip(models, names, strict=True)
+        ]
         return JSONResponse({"models": described, "offers": offered})
 
     @app.get("/health", summary="Whether every model answers, and what waits")

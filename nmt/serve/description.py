@@ -16,8 +16,8 @@ from nmt.system.errors import UserError
 from nmt.text.known_words import KnownWords
 from nmt.translation.translator import Translator
 
-#: Settings that do not tell two models apart while others do, and how many differences a name has.
-_BESIDE, _MOST = ("seed", "trainer.", "optimizer", "schedule", "search", "tokenizer"), 3
+#: Settings that name a model only where nothing else differs, and how many differences a name has.
+_BESIDE, _MOST = ("seed", "trainer", "optimizer", "schedule", "search", "tokenizer", "data", "context"), 3
 
 
 def describe(run: Run, translator: Translator, words: KnownWords | None, languages: Any = None) -> dict[str, Any]:
@@ -81,24 +81,33 @@ def scored(run: Run, metric: str) -> dict[str, Any] | None:
 
 
 def labels(runs: Sequence[Run], ids: Sequence[str]) -> list[str]:
-    """What tells each run from the others: a choice, or a setting with its value; its id if nothing differs.
+    """What tells each run from the others: its choices, or settings with their values; its id if nothing differs.
 
-    Choices come before settings, those of the model before those of its training.
+    Settings of the training and the search count where nothing else differs.
     """
-    of_runs = [{key: str(value) for key, value in settings(run.config()).items()} for run in runs]
+    of_runs = []
+    for run in runs:
+        config = run.config()
+        of_runs.append({f"choices.{name}": value for name, value in config.choices.items()} | settings(config))
     keys = [key for key in dict.fromkeys(key for each in of_runs for key in each)
-            if len({each.get(key) for each in of_runs}) > 1]  # fmt: skip
-    keys.sort(key=lambda key: (key.removeprefix("choices.").startswith(_BESIDE), not key.startswith("choices.")))
-    chosen = [key for key in keys if key.startswith("choices.")] or keys
-    named = [[_said(key, each[key]) for key in chosen if key in each] for each in of_runs]
-    found = [" ".join(dict.fromkeys(each[:_MOST])) for each in named]
-    doubled = {each for each in found if found.count(each) > 1}
+            if len({str(each.get(key)) for each in of_runs}) > 1]  # fmt: skip
+    tests = (
+        lambda key: key.startswith("choices.") and not _is_beside(key),
+        lambda key: "/" not in key and not _is_beside(key),
+        lambda key: "/" not in key,
+    )
+    chosen = next(filter(None, ([key for key in keys if test(key)] for test in tests)), [])
+    found = [" ".join(dict.fromkeys(_said(key, each[key]) for key in chosen[:_MOST] if key in each)) for each in of_runs]
     return [
-        name if len(runs) < 2 or not label else f"{label} ({name})" if label in doubled else label
+        name if len(runs) < 2 or not label else f"{label} ({name})" if found.count(label) > 1 else label
         for label, name in zip(found, ids, strict=True)
     ]
 
 
-def _said(key: str, value: str) -> str:
+def _is_beside(key: str) -> bool:
+    return key.removeprefix("choices.").startswith(_BESIDE)
+
+
+def _said(key: str, value: object) -> str:
     """A choice by its name, a setting with the last part of its key."""
-    return value if key.startswith("choices.") else f"{key.rpartition('.')[2]} {value}"
+    return str(value) if key.startswith("choices.") else f"{key.rpartition('.')[2]} {value}"

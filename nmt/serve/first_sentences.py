@@ -38,6 +38,8 @@ def first_sentences(run: Run, translator: Translator, words: KnownWords | None) 
         return [known[at][0] for at in order[:COUNT]]
     languages = run.facts().get("languages", [])
     one = _validated(run) or (sample(str(languages[0])) if languages else "")
+    if one:  # the first request need not wait for what is loaded on first use
+        translator.translate_chunk([one])
     return [one] if one else []
 
 
@@ -49,7 +51,9 @@ def _pairs(run: Run) -> list[tuple[str, str]]:
             paths = (inside(run.folder, "evaluation", split, name) for name in ("source.txt", "reference.txt"))
             with contextlib.ExitStack() as stack:
                 files = [stack.enter_context(path.open(encoding="utf-8")) for path in paths]
-                kept += [(source.strip(), target.strip()) for source, target in islice(zip(*files, strict=False), _LINES)]
+                kept += [
+                    (source.strip(), target.strip()) for source, target in islice(zip(*files, strict=False), _LINES)
+                ]
     return [*{pair[0]: pair for pair in kept if _is_short(pair[0]) and pair[1]}.values()]
 
 

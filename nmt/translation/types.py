@@ -1,12 +1,12 @@
 """The result of translating, from which scores, alignments and heatmaps are computed."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from nmt.attention import Pins
+from nmt.attention import Pin
 from nmt.text.spans import Span
 
 #: Which attention: of the encoder to itself, of the decoder to itself, of the decoder to the source.
@@ -114,7 +114,7 @@ class Translation(NamedTuple):
     log_probs: Sequence[float] = ()
     best_log_probs: Sequence[float] = ()
     cut: bool = False
-    pins: Pins = {}
+    pins: Mapping[int, Sequence[int] | Pin] = {}
     notes: Sequence[str] = ()
     tagged: str = ""
     other_log_probs: Sequence[float] = ()

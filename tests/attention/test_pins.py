@@ -92,7 +92,7 @@ def test_a_pin_of_a_part_by_hand(
 @pytest.mark.parametrize("normaliser", ["softmax", "sparsemax"])
 @pytest.mark.parametrize("weights", [True, False])
 def test_half_a_weight_of_an_attention_by_hand(normaliser: str, weights: bool) -> None:
-    """Energies log 5, log 3, log 2 give the softmax 0.5, 0.3, 0.2. Sparsemax takes off 0.854, and leaves the third 0."""
+    """Energies log 5, log 3, log 2 give the softmax 0.5, 0.3, 0.2. Sparsemax takes off 0.854; the third is below."""
     made = attention("dot", normaliser=normaliser)
     values = torch.zeros(1, 3, 10, dtype=F64)
     values[0, :, 0] = torch.tensor([5.0, 3.0, 2.0], dtype=F64).log()
@@ -114,7 +114,9 @@ def test_half_a_weight_leaves_the_other_half_as_it_was(window: str) -> None:
     settings: dict[str, Any] = {name: value for name, value in NARROW.items() if name != "positions"}
     settings |= {"distance": 2} if window == "relative" else {}
     made = attention("general", window, heads=2, **settings)
-    before, after = (made(queries(), remembered(made, pins), STEPS).weights for pins in (None, [{2: Pin([1], 0.5)}] * 3))
+    before, after = (
+        made(queries(), remembered(made, pins), STEPS).weights for pins in (None, [{2: Pin([1], 0.5)}] * 3)
+    )
     torch.testing.assert_close(after[:, :, [0, 1, 3, 4]], before[:, :, [0, 1, 3, 4]])
     torch.testing.assert_close(after[:, :, 2].sum(-1), torch.ones(3, 2, dtype=F64))
     others = [0, 2, 3, 4, 5, 6]

@@ -8,7 +8,13 @@ import pytest
 
 from nmt.data.languages import sample
 from nmt.runs.run import EXAMPLE_FOLLOWS, Run
-from nmt.serve.description import example
+from nmt.serve.first_sentences import first_sentences
+
+
+def example(run: Run, words: KnownWords | None = None) -> str:
+    """The first sentence that is offered."""
+    translator = read(TranslatorRequest, composed(run)).open()
+    return next(iter(first_sentences(run, translator, words)), "")
 
 
 @pytest.fixture
