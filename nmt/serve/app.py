@@ -19,7 +19,7 @@ from nmt.serve.figures import ServerFigures
 from nmt.serve.guard import Guard
 from nmt.serve.libre import add_libre
 from nmt.serve.memory_routes import add_memories, offers
-from nmt.serve.pages import add_pages
+from nmt.serve.pages import PageName, add_pages
 from nmt.serve.pool import ModelPool, Served
 from nmt.serve.problems import ProblemError, problem_of
 from nmt.serve.rows import Row
@@ -40,6 +40,7 @@ def application(
     host: str = "localhost",
     split_sentences: bool = True,
     corrections: bool = True,
+    page: PageName = "full",
 ) -> ASGIApp:
     """The application for some models.
 
@@ -50,6 +51,7 @@ def application(
         host: where the server listens.
         split_sentences: of texts of LibreTranslate's clients.
         corrections: whether they may be kept.
+        page: what `/` shows.
     """
     figures = ServerFigures(list(pool.models.values()))
     app = FastAPI(
@@ -68,7 +70,7 @@ def application(
     add_corpus(app, pool)
     add_libre(app, pool, lines_only=not split_sentences)
     add_files(app, pool, most_bytes)
-    add_pages(app)
+    add_pages(app, page)
     return Guard(app, hosts, most_bytes, figures.observe, host)
 
 

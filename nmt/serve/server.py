@@ -6,7 +6,7 @@ import socket
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from nmt.build.open import TranslatorRequest
 from nmt.data.languages import UNNAMED
@@ -40,6 +40,7 @@ class Serving:
     split_sentences: bool
     memory: Path | None
     corrections: bool
+    page: Literal["full", "plain"]
 
     def __post_init__(self) -> None:
         if self.translator.shortlist:
@@ -64,8 +65,15 @@ def serve(request: Serving) -> int:
         models = [served(request, run, name) for run, name in zip(runs, names(runs), strict=True)]
         caps = Caps(request.max_texts, request.max_pieces, request.max_beam, seconds=request.deadline)
         hosts, most = list(map(str, request.hosts)), request.max_bytes
-        kept = {"split_sentences": request.split_sentences, "corrections": request.corrections}
-        app = application(ModelPool(models, caps), hosts, most, host=request.host, **kept)
+        app = application(
+            ModelPool(models, caps),
+            hosts,
+            most,
+            host=request.host,
+            split_sentences=request.split_sentences,
+            corrections=request.corrections,
+            page=request.page,
+        )
         for model in models:
             model.worker.start()
         address, port = listener.getsockname()[:2]
