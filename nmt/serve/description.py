@@ -16,8 +16,15 @@ from nmt.system.errors import UserError
 from nmt.text.known_words import KnownWords
 from nmt.translation.translator import Translator
 
-#: Settings that name a model only where nothing else differs, and how many differences a name has.
-_BESIDE, _MOST = ("seed", "trainer", "optimizer", "schedule", "search", "tokenizer", "data", "context"), 3
+#: The choices that name a model, first of all.
+_NAMING = (
+    "decoder",
+    *(f"attention/{axis}" for axis in ("score", "normaliser", "window", "read")),
+    "encoder",
+    "context",
+)
+#: Settings that name it only where nothing else differs, and how many differences a name has.
+_BESIDE, _MOST = ("trainer", "optimizer", "schedule", "search", "tokenizer", "data"), 3
 
 
 def describe(run: Run, translator: Translator, words: KnownWords | None, languages: Any = None) -> dict[str, Any]:
@@ -91,21 +98,19 @@ def labels(runs: Sequence[Run], ids: Sequence[str]) -> list[str]:
         of_runs.append({f"choices.{name}": value for name, value in config.choices.items()} | settings(config))
     keys = [key for key in dict.fromkeys(key for each in of_runs for key in each)
             if len({str(each.get(key)) for each in of_runs}) > 1]  # fmt: skip
-    tests = (
-        lambda key: key.startswith("choices.") and not _is_beside(key),
-        lambda key: "/" not in key and not _is_beside(key),
-        lambda key: "/" not in key,
+    chosen = [f"choices.{name}" for name in _NAMING if f"choices.{name}" in keys]
+    chosen = (
+        chosen
+        or [key for key in keys if "." in key and not key.startswith(("choices.", *_BESIDE))]
+        or [key for key in keys if not key.startswith("choices.")]
     )
-    chosen = next(filter(None, ([key for key in keys if test(key)] for test in tests)), [])
-    found = [" ".join(dict.fromkeys(_said(key, each[key]) for key in chosen[:_MOST] if key in each)) for each in of_runs]
+    found = [
+        " ".join(dict.fromkeys(_said(key, each[key]) for key in chosen[:_MOST] if key in each)) for each in of_runs
+    ]
     return [
         name if len(runs) < 2 or not label else f"{label} ({name})" if found.count(label) > 1 else label
         for label, name in zip(found, ids, strict=True)
     ]
-
-
-def _is_beside(key: str) -> bool:
-    return key.removeprefix("choices.").startswith(_BESIDE)
 
 
 def _said(key: str, value: object) -> str:

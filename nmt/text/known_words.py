@@ -29,9 +29,8 @@ _MARKS = (
     r"\u00ad\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0900-\u0963\u0966-\u0dff"
     r"\u1ab0-\u1aff\u1dc0-\u1dff\u200c\u200d\u2060"
 )
-_WORD = re.compile(
-    rf"(?![\d_])[{_UNSPACED}\U00020000-\U0003ffff](?<=\w)|(?:(?![\d_{_UNSPACED}\U00020000-\U0003ffff])[\w{_MARKS}])+"
-)
+_OTHER = rf"\d_{_UNSPACED}\U00020000-\U0003ffff"
+_WORD = re.compile(rf"(?![\d_])[{_OTHER}](?<=\w)|(?![{_OTHER}])\w(?:(?![{_OTHER}])[\w{_MARKS}])*")
 
 
 class KnownWords:
@@ -46,7 +45,7 @@ class KnownWords:
         """Those of a text; None if it has more than `MOST`."""
         words = set[str]()
         for line in lines:
-            words.update(_WORD.findall(canonical(line).casefold()))
+            words.update(map(_form, _WORD.findall(line)))
             if len(words) > MOST:
                 return None
         return cls(np.array([*map(_sum, words)], np.uint32))
@@ -63,7 +62,7 @@ class KnownWords:
         places = [match.span() for match in _WORD.finditer(text)]
         if not places or not len(self._sums):
             return places
-        sums = np.array([_sum(canonical(text[begin:end]).casefold()) for begin, end in places], np.uint32)
+        sums = np.array([_sum(_form(text[begin:end])) for begin, end in places], np.uint32)
         at = np.minimum(np.searchsorted(self._sums, sums), len(self._sums) - 1)
         return list(itertools.compress(places, (self._sums[at] != sums).tolist()))
 
@@ -86,6 +85,10 @@ def load_known_words(path: Path) -> KnownWords | None:
     if sums.dtype != np.uint32 or sums.ndim != 1 or len(sums) > 2 * MOST:
         raise damaged(path, "it has other numbers")
     return KnownWords(sums)
+
+
+def _form(word: str) -> str:
+    return canonical(word).casefold()
 
 
 def _sum(word: str) -> int:
@@ -115,7 +118,9 @@ class UnseenCount:
 
 def unseen_note(words: Sequence[str], lines: int) -> str:
     """The count and the first of the words that training never had."""
-    first = ", ".join(words[:5]) + (" ..." if len(words) > 5 else "")
-    are = "1 word is" if len(words) == 1 else f"{len(words):,} different words are"
+    first = ", ".join(words[:5]) + (", ..." if len(words) > 5 else "")
+    are, parts = f"{len(words):,} different words are", "them from their parts"
+    if len(words) == 1:
+        are, parts = "1 word is", "it from its parts"
     where = "" if lines == 1 else f", in {lines:,} lines"
-    return f"{are} not in the training text{where}: {first}. The model guesses them from their parts."
+    return f"{are} not in the training text{where}: {first}. The model guesses {parts}."
