@@ -31,5 +31,6 @@ export function tried(model, translate) {
   const button = (example) =>
     h("button", { type: "button", class: "small", dir: "auto", onclick: () => translate(example) }, visible(example));
   if (!model.examples.length) return pairs ? [h("p", { class: "tried" }, `${text.replace(", such as:", "")}.`)] : [];
-  return [h("p", { class: "tried" }, text, " ", h("span", {}, ...model.examples.flatMap((each) => [button(each), " "])))];
+  const offered = model.examples.flatMap((each) => [button(each), " "]);
+  return [h("p", { class: "tried" }, text, " ", h("span", {}, offered))];
 }

@@ -91,8 +91,9 @@ class PlainPage {
         : h("p", { class: "languages" }, listed[0][1]),
     );
     this.box.lang = model.source ?? "";
+    const ask = (text) => () => settings.set({ text });
     const button = (text) =>
-      h("button", { type: "button", class: "small", dir: "auto", onclick: () => settings.set({ text }) }, visible(text));
+      h("button", { type: "button", class: "small", dir: "auto", onclick: ask(text) }, visible(text));
     const { examples } = model;
     const offered = examples.flatMap((each) => [button(each), " "]);
     this.examples.replaceChildren(...(offered.length ? ["Try: ", h("span", {}, offered)] : []));
