@@ -4,8 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nmt.api import RunTranslator, load
-    from nmt.attention import Pin
+    from nmt.api import Pin, RunTranslator, load
     from nmt.notebook import Explanation, Inspection, TranslatedSentence, WhatIf
 
 __version__ = "0.1.0"

@@ -170,7 +170,8 @@ def _contents(run: Run) -> dict[str, bytes]:
     with tempfile.TemporaryDirectory() as folder:
         copy = Run(Path(folder))
         copy.write_tree(portable(run.tree()))
-        write_json(copy.folder / "run.json", portable(run.facts()))
+        facts = {name: value for name, value in run.facts().items() if name != "examples"}  # text of the validation set
+        write_json(copy.folder / "run.json", portable(facts))
         write_json(copy.folder / "overrides.json", [])  # the command line names places
         written = ("config.yaml", "run.json", "overrides.json")
         return contents | {name: (copy.folder / name).read_bytes() for name in written}
