@@ -21,8 +21,8 @@ def test_which_source_word_made_this_word(ask: Visit, server: str) -> None:
 
 
 def test_the_page_opens_with_a_translated_sentence(ask: Visit, server: str, runs: Path) -> None:
-    """Of the evaluation, or of the validation set if there was no evaluation."""
-    for model, split in (("transformer", "test"), ("conv", "valid")):
+    """Of the validation set."""
+    for model, split in (("transformer", "valid"), ("conv", "valid")):
         page = ask(server, f"model={model}", text="")
         source = page.locator("#sentence .sentence").first.inner_text()
         settings = (runs / model / "config.yaml").read_text("utf-8")
@@ -194,12 +194,12 @@ def test_a_sentence_of_the_evaluation_is_found_and_opened(ask: Visit, server: st
     page.locator("#sentence .reference").wait_for()
     source = corpus.locator("tbody tr", has=page.get_by_role("button", name="Open line 2", exact=True))
     assert page.locator("#sentence .sentence").first.inner_text() in source.inner_text()
-    page.get_by_label("Shown run").select_option(label="reference, learnt")
+    page.get_by_label("Shown run").select_option(label="reference, bahdanau additive gru (learnt)")
     assert said(page) in page.locator("#sentence .reference").inner_text()
-    assert page.locator("#about").inner_text().startswith("learnt: German → English · BLEU ")
+    assert page.locator("#about").inner_text().startswith("bahdanau additive gru (learnt): German → English · BLEU ")
     page.get_by_label("Model").select_option("conv")
     corpus.get_by_text("has not been evaluated").wait_for()
-    assert page.locator("#about").inner_text().startswith("conv: German → English · not evaluated yet; valid")
+    assert page.locator("#about").inner_text().startswith("conv additive (conv): German → English · not evaluated yet; valid")
 
 
 def test_a_link_of_the_contents_leaves_the_address(ask: Visit, server: str) -> None:

@@ -58,7 +58,7 @@ def test_what_if_is_asked_by_keyboard(ask: Visit, server: str) -> None:
     page = ask(server)
     box = page.locator("#whatif")
     go_to(page, "What if")
-    tab_to(page, box.get_by_label("Source"), most=1)
+    tab_to(page, box.get_by_label("Source"), most=2)
     page.keyboard.press("Control+a")
     page.keyboard.type("drei blau haus")
     page.keyboard.press("Enter")

@@ -59,7 +59,7 @@ def test_the_links_are_reached_by_keyboard(ask: Visit, server: str) -> None:
 
 
 def test_a_second_model_keeps_the_chosen_word(ask: Visit, server: str) -> None:
-    page = ask(server)
+    page = ask(server, "&with=none")
     choose(page, "house")
     page.mouse.move(0, 0)  # what the pointer is over is lit, too
     page.get_by_label("Compare with").select_option("transformer")

@@ -67,7 +67,8 @@ class Page {
   /** The model beside it: the next one, unless another one or none was chosen. */
   get second() {
     if (this.settings.get("with") === "none") return null;
-    return this.model("with", this.models.find((model) => model !== this.first) ?? null);
+    const others = this.models.filter((model) => model !== this.first); // never the model beside itself
+    return others.find(({ id }) => id === this.settings.get("with")) ?? others[0] ?? null;
   }
 
   /** The sentence of the page: what was written, else the first example. */
