@@ -83,8 +83,8 @@ def test_a_pin_of_a_part_by_hand(
     usual: list[float], pinned: list[float], slots: list[int], weight: float, expected: list[float]
 ) -> None:
     pins = PinnedSteps.of([{1: Pin(slots, weight)}], torch.ones(1, 3, dtype=torch.bool))
-    rows = [torch.tensor([[[each, each]]], dtype=F64) for each in (pinned, usual)]
-    shared = pins.shared(*rows, torch.tensor([[0, 1]]))
+    alone, free = (torch.tensor([[[each, each]]], dtype=F64) for each in (pinned, usual))
+    shared = pins.shared(alone, free, torch.tensor([[0, 1]]))
     torch.testing.assert_close(shared[0, 0, 1], torch.tensor(expected, dtype=F64))
     assert shared[0, 0, 0].tolist() == pinned, "a step that is not pinned"
 
@@ -114,9 +114,8 @@ def test_half_a_weight_leaves_the_other_half_as_it_was(window: str) -> None:
     settings: dict[str, Any] = {name: value for name, value in NARROW.items() if name != "positions"}
     settings |= {"distance": 2} if window == "relative" else {}
     made = attention("general", window, heads=2, **settings)
-    before, after = (
-        made(queries(), remembered(made, pins), STEPS).weights for pins in (None, [{2: Pin([1], 0.5)}] * 3)
-    )
+    half: list[Pins] = [{2: Pin([1], 0.5)}] * 3
+    before, after = (made(queries(), remembered(made, pins), STEPS).weights for pins in (None, half))
     torch.testing.assert_close(after[:, :, [0, 1, 3, 4]], before[:, :, [0, 1, 3, 4]])
     torch.testing.assert_close(after[:, :, 2].sum(-1), torch.ones(3, 2, dtype=F64))
     others = [0, 2, 3, 4, 5, 6]

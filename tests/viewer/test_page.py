@@ -199,7 +199,11 @@ def test_a_sentence_of_the_evaluation_is_found_and_opened(ask: Visit, server: st
     assert page.locator("#about").inner_text().startswith("bahdanau additive gru (learnt): German → English · BLEU ")
     page.get_by_label("Model").select_option("conv")
     corpus.get_by_text("has not been evaluated").wait_for()
-    assert page.locator("#about").inner_text().startswith("conv additive (conv): German → English · not evaluated yet; valid")
+    assert (
+        page.locator("#about")
+        .inner_text()
+        .startswith("conv additive (conv): German → English · not evaluated yet; valid")
+    )
 
 
 def test_a_link_of_the_contents_leaves_the_address(ask: Visit, server: str) -> None:

@@ -56,12 +56,8 @@ class Page {
     this.shown = "";
   }
 
-  model(name, fallback) {
-    return this.models.find(({ id }) => id === this.settings.get(name)) ?? fallback;
-  }
-
   get first() {
-    return this.model("model", this.models[0]);
+    return this.models.find(({ id }) => id === this.settings.get("model")) ?? this.models[0];
   }
 
   /** The model beside it: the next one, unless another one or none was chosen. */
