@@ -4,11 +4,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nmt.api import RunTranslator, load
+    from nmt.api import Pin, RunTranslator, load
     from nmt.notebook import Explanation, Inspection, TranslatedSentence, WhatIf
 
 __version__ = "0.1.0"
-__all__ = ["Explanation", "Inspection", "RunTranslator", "TranslatedSentence", "WhatIf", "load"]
+__all__ = ["Explanation", "Inspection", "Pin", "RunTranslator", "TranslatedSentence", "WhatIf", "load"]
 
 
 def __getattr__(name: str) -> Any:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from nmt.alignment.linker import Linker
 from nmt.alignment.tagged_lines import plain_text, translate_tagged
+from nmt.attention import Pin as Pin
+from nmt.attention import Pins
 from nmt.build.open import TranslatorRequest, open_linker
 from nmt.build.requests import read
 from nmt.build.word_doubts import need_doubts
@@ -271,8 +273,8 @@ class RunTranslator:
         *,
         text: str | None = None,
         prefix: str = "",
-        pins: Mapping[int, Sequence[int]] | None = None,
-        sweep: int | None = None,
+        pins: Pins | None = None,
+        sweep: int | Sequence[int] | None = None,
         context: Sequence[str] = (),
         changed_context: Sequence[str] | None = None,
     ) -> WhatIf:
@@ -282,9 +284,10 @@ class RunTranslator:
             sentence: one line with words.
             text: the sentence that is translated instead.
             prefix: the beginning of the translation.
-            pins: for steps of the translation, from 0, the source pieces that alone can be looked at. Numbers after the
-                last source piece are pieces of the context, if the decoder attends to these.
-            sweep: a step that is pinned to each piece in turn.
+            pins: for steps of the translation, from 0, the source pieces that alone are looked at, or `nmt.Pin(pieces,
+                weight)` for a part of the weight from 0 to 1. Numbers after the last source piece are pieces of the
+                context, if the decoder attends to these.
+            sweep: a step that looks at each piece in turn, or the steps of a word, which look at each word.
             context, changed_context: see the class; None for the same in the changed translation.
 
         Raises:

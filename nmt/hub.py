@@ -30,7 +30,7 @@ from nmt.system.integrity import add
 from nmt.system.terminal import markdown
 
 #: Files of a run that leave it as they are; of its JSON and YAML files, absolute paths are cut to their last part.
-WEIGHTS = ("best.safetensors", "lexicon.safetensors")
+WEIGHTS = ("best.safetensors", "lexicon.safetensors", "words.safetensors")
 TOKENIZERS = ("tokenizer.model", "source.model", "target.model")
 _OTHERS = ("config.yaml", "run.json", "history.jsonl", "overrides.json", "doubt.json")
 CARD_NAME = "README.md"
@@ -170,7 +170,8 @@ def _contents(run: Run) -> dict[str, bytes]:
     with tempfile.TemporaryDirectory() as folder:
         copy = Run(Path(folder))
         copy.write_tree(portable(run.tree()))
-        write_json(copy.folder / "run.json", portable(run.facts()))
+        facts = {name: value for name, value in run.facts().items() if name != "examples"}  # text of the validation set
+        write_json(copy.folder / "run.json", portable(facts))
         write_json(copy.folder / "overrides.json", [])  # the command line names places
         written = ("config.yaml", "run.json", "overrides.json")
         return contents | {name: (copy.folder / name).read_bytes() for name in written}

@@ -40,7 +40,7 @@ def sweep(page: Any) -> None:
     box = page.locator("#whatif")
     steps = box.get_by_label("Pin step")
     steps.select_option(label=max(steps.locator("option").all_inner_texts(), key=len))
-    box.get_by_role("button", name="Sweep the step").click()
+    box.get_by_role("button", name="Sweep the word").click()
     box.locator("details").first.wait_for()
 
 

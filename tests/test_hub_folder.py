@@ -51,8 +51,9 @@ def test_it_translates_as_the_run_does(saved: Path, trained: Path) -> None:
 def test_nothing_else_leaves_the_run(saved: Path, trained: Path) -> None:
     assert {path.relative_to(saved).as_posix() for path in saved.rglob("*") if path.is_file()} == {
         *("README.md", "best.safetensors", "checksums.json", "config.json", "config.yaml", "history.jsonl"),
-        *("lexicon.safetensors", "overrides.json", "run.json", "tokenizer/tokenizer.model"),
+        *("lexicon.safetensors", "words.safetensors", "overrides.json", "run.json", "tokenizer/tokenizer.model"),
     }
+    assert "examples" not in Run(saved).facts(), "no text of the validation set"
     places = [str(Path.cwd()).encode(), str(trained.parents[2]).encode(), str(Path.home()).encode(), b"train.de"]
     for path in saved.rglob("*"):
         if path.suffix in (".json", ".yaml", ".md", ".jsonl"):

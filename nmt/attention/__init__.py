@@ -11,7 +11,7 @@ from nmt.attention.pins import PinnedSteps
 from nmt.attention.reads import LOG_PROB, Choices, Hard, Read, Reading
 from nmt.attention.score_forms import AdditiveForm, Form, Product, Terms
 from nmt.attention.scores import Score
-from nmt.attention.windows import Pins, Slots, View, Window, pins_of
+from nmt.attention.windows import Pin, Pins, Slots, View, Window, pins_of
 
 __all__ = [
     "LOG_PROB",
@@ -26,6 +26,7 @@ __all__ = [
     "Memory",
     "Normaliser",
     "Observed",
+    "Pin",
     "PinnedSteps",
     "Pins",
     "Product",

@@ -206,13 +206,19 @@ class Attention(nn.Module):
     def _attend(self, queries: Tensor, memory: Memory, steps: Tensor, state: AttentionState, weights: bool) -> Attended:
         """`forward` with queries [B, T, Dq], where T are the steps of a sentence or its hypotheses; state [N, ...]."""
         split = self.split(self.query, queries)
-        view = self.view(split, steps, memory)
-        if not weights and self._is_product(view):
+        view, part = self.view(split, steps, memory), None  # that of steps which are pinned in part, without the pins
+        if memory.pins is not None and not memory.pins.are_whole:
+            part = self.view(split, steps, memory._replace(pins=None))
+        if not weights and part is None and self._is_product(view):
             return Attended(self.merged(self._product(split, memory, view)), None, state, {})
         covered = [part.unflatten(0, (len(queries), -1)).transpose(1, 2) for part in state]  # [B, H, T, S]
         assert not covered or covered[0].shape[2] == queries.shape[1], "one step at a time where there is a state"
         energies = self.score(split, at_least_float32(memory.keys), *covered)
-        shares = self.normaliser(energies if view.bias is None else energies + view.bias, view.visible)
+        shares = self._shares(energies, view)
+        if part is not None and memory.pins is not None:
+            usual = self._shares(energies, part)
+            shares = memory.pins.shared(shares, usual if part.factor is None else usual * part.factor, steps)
+            view = view._replace(visible=view.visible | (shares > 0))
         weighed = shares if view.factor is None else shares * view.factor
         used = self.dropout(weighed)
         context, terms, choices = self.read(used, memory.values)
@@ -228,6 +234,11 @@ class Attention(nn.Module):
             choices = choices._replace(contexts=self.out(choices.contexts))
         stages = Stages(energies, view, shares, weighed, split) if weights else None
         return Attended(self.merged(context), weighed if weights else None, state, terms, choices, stages)
+
+    def _shares(self, energies: Tensor, view: View) -> Tensor:
+        """What the normaliser makes of energies [B, H, T, S] in a view."""
+        shares: Tensor = self.normaliser(energies if view.bias is None else energies + view.bias, view.visible)
+        return shares
 
     def merged(self, context: Tensor) -> Tensor:
         """The contexts of all heads [B, H, T, Dv] as one [B, T, C]."""

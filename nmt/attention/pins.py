@@ -6,29 +6,37 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from nmt.attention.windows import Pins, View
+from nmt.attention.windows import Pin, Pins, View
 
 
 class PinnedSteps(NamedTuple):
     """The pins of B sentences, for N steps and a last one that stands for all later steps.
 
     named [B, N + 1, S]: true for the slots of a pinned step. free [B, N + 1]: true where a step is not pinned.
+    weight [B, N + 1]: what the slots of a pinned step have in all; 1 where a step is not pinned.
     """
 
     named: Tensor
     free: Tensor
+    weight: Tensor
 
     @classmethod
     def of(cls, pins: Sequence[Pins], mask: Tensor) -> "PinnedSteps":
         """The pins of each sentence of a memory whose real slots are `mask` [B, S]; others count for nothing."""
         steps = 1 + max((step for of_row in pins for step in of_row), default=-1)
         named = torch.zeros(len(pins), steps + 1, mask.shape[1], dtype=torch.bool)
-        free = torch.ones(named.shape[:2], dtype=torch.bool)
+        free, weight = torch.ones(named.shape[:2], dtype=torch.bool), torch.ones(named.shape[:2])
         for row, of_row in enumerate(pins):
-            for step, slots in of_row.items():
+            for step, given in of_row.items():
+                slots, weight[row, step] = given if isinstance(given, Pin) else Pin(given)
                 free[row, step] = False
                 named[row, step, [slot for slot in slots if 0 <= slot < mask.shape[1]]] = True
-        return cls(named.to(mask.device) & mask.unsqueeze(1), free.to(mask.device))
+        return cls(named.to(mask.device) & mask.unsqueeze(1), free.to(mask.device), weight.to(mask.device))
+
+    @property
+    def are_whole(self) -> bool:
+        """Whether no step looks at other slots, too."""
+        return bool((self.weight == 1).all())
 
     def select(self, rows: Tensor) -> "PinnedSteps":
         """The sentences `rows` [B'] of the batch."""
@@ -36,11 +44,32 @@ class PinnedSteps(NamedTuple):
 
     def restrict(self, view: View, steps: Tensor) -> View:
         """The view of queries [B, H, T, D] at steps [B, T]; a pinned step sees its slots, whatever the window shows."""
-        columns = steps.clamp(max=self.free.shape[1] - 1)
-        free = self.free.gather(1, columns)[:, None, :, None]
-        named = self.named.take_along_dim(columns.unsqueeze(-1), 1).unsqueeze(1)
+        free, named = self._at(self.free, steps), self._named(steps)
         return View(
             torch.where(free, view.visible, named),
             None if view.bias is None else view.bias.where(free, 0),
             None if view.factor is None else view.factor.where(free, 1),
         )
+
+    def shared(self, pinned: Tensor, usual: Tensor, steps: Tensor) -> Tensor:
+        """The shares [B, H, T, S] of steps [B, T] whose slots have a part of the weight.
+
+        Of a weight m, the slots divide m as in `pinned`, the shares of the restricted view. All others divide 1 - m as
+        in `usual`, the weights without pins. If these give the others nothing, the slots have all.
+        """
+        weight = self._at(self.weight, steps)
+        others = usual.masked_fill(self._named(steps), 0)
+        total = others.sum(-1, keepdim=True)
+        rest = torch.where(total > 0, others / total.where(total > 0, 1), pinned)
+        return torch.where(weight < 1, weight * pinned + (1 - weight) * rest, pinned)
+
+    def _at(self, part: Tensor, steps: Tensor) -> Tensor:
+        """Values [B, N + 1] at steps [B, T], as [B, 1, T, 1]."""
+        return part.gather(1, self._columns(steps))[:, None, :, None]
+
+    def _named(self, steps: Tensor) -> Tensor:
+        """The slots of steps [B, T], as [B, 1, T, S]."""
+        return self.named.take_along_dim(self._columns(steps).unsqueeze(-1), 1).unsqueeze(1)
+
+    def _columns(self, steps: Tensor) -> Tensor:
+        return steps.clamp(max=self.free.shape[1] - 1)

@@ -212,12 +212,21 @@ def _distances(steps: Tensor, slots: int, most: int) -> Tensor:
 
 #: What each step may look at: a slot, several, [] for none or None for all. Later steps look at all.
 Slots = Sequence[int | Sequence[int] | None]
-#: The same as the slots of the steps that may not look at all, by step.
-Pins = Mapping[int, Sequence[int]]
+
+
+class Pin(NamedTuple):
+    """The slots that a step looks at, and the weight from 0 to 1 that they have in all; the others share the rest."""
+
+    slots: Sequence[int]
+    weight: float = 1.0
+
+
+#: The same by step, for the steps that may not look at all; slots alone have all the weight.
+Pins = Mapping[int, Sequence[int] | Pin]
 _EXAMPLE = "[0,[1,2],null]"
 
 
-def pins_of(slots: Slots) -> Pins:
+def pins_of(slots: Slots) -> dict[int, list[int]]:
     """The pins that a list with an entry for each step stands for.
 
     Raises:
@@ -228,7 +237,7 @@ def pins_of(slots: Slots) -> Pins:
     if not slots:
         rule = f"must name the slots of one step at least: {_EXAMPLE}. Or take attention/window=global."
         raise SettingError("slots", slots, rule)
-    pins = {}
+    pins = dict[int, list[int]]()
     for step, entry in enumerate(slots):
         if entry is None:
             continue

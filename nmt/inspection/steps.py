@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from nmt.attention import Attention, Memory, Observed, Pins, Stages, Terms, View, observing
+from nmt.attention import Attention, Memory, Observed, Pin, Pins, Stages, Terms, View, observing
 from nmt.data.batch import make_batch
 from nmt.data.document_lines import context_tensor
 from nmt.model import Seq2Seq, Source
@@ -113,7 +113,7 @@ def inspect(
     stages: bool = False,
     vectors: bool = False,
     context: Sequence[Sequence[int]] = (),
-    pins: Mapping[int, Sequence[int]] = {},
+    pins: Mapping[int, Sequence[int] | Pin] = {},
 ) -> Inspected:
     """Let the models of a translator predict `target` from `source`.
 
@@ -160,14 +160,25 @@ class ForcedSource(NamedTuple):
     pins: Pins
 
 
-def last_step(translator: Translator, target: Sequence[int], rows: Sequence[ForcedSource]) -> Tensor:
-    """[R, V] the log-probabilities of the last target token in each of R rows, on the CPU."""
-    last = []
+def continuations(
+    translator: Translator, target: Sequence[int], count: int, rows: Sequence[ForcedSource]
+) -> list[tuple[list[int], float]]:
+    """For each row, the `count` tokens after `target`, the most probable each, and their log-probability together."""
+    found: list[tuple[list[int], float]] = []
     with torch.inference_mode(), translator.compute.autocast():
         for batch in _batches(translator, rows):
-            *_, (log_probs, _) = _steps(translator, target, batch)
-            last.append(log_probs.float().cpu())
-    return torch.cat(last)
+            state, written, total = _start(translator, batch), list[Tensor](), torch.zeros(len(batch))
+            previous = torch.full((len(batch),), BOS, device=translator.compute.device)
+            for step in range(len(target) + count):
+                log_probs, _, state = translator.stepper(previous, state)
+                best, previous = log_probs.float().max(1)
+                if step < len(target):
+                    previous = torch.full_like(previous, target[step])
+                else:
+                    written.append(previous.cpu())
+                    total += best.cpu()
+            found += zip(torch.stack(written, 1).tolist(), total.tolist(), strict=True)
+    return found
 
 
 def piece_log_probs(translator: Translator, target: Sequence[int], rows: Sequence[ForcedSource]) -> Tensor:
@@ -189,13 +200,17 @@ def _steps(
     translator: Translator, target: Sequence[int], rows: Sequence[ForcedSource]
 ) -> Iterator[tuple[Tensor, Tensor | None]]:
     """Yield at each target token the log-probabilities [R, V] and weights [R, H, S] of R rows."""
-    stepper, device = translator.stepper, translator.compute.device
-    batch = make_batch([list(row.source) for row in rows], None, list(range(len(rows))))
-    batch = batch._replace(context=context_tensor([row.context for row in rows])).to(device)
-    state: Any = stepper.start(Source.of(batch, [row.pins for row in rows]))
+    state, device = _start(translator, rows), translator.compute.device
     for previous in [BOS, *target[:-1]]:
-        log_probs, weights, state = stepper(torch.full((len(rows),), previous, device=device), state)
+        log_probs, weights, state = translator.stepper(torch.full((len(rows),), previous, device=device), state)
         yield log_probs, weights
+
+
+def _start(translator: Translator, rows: Sequence[ForcedSource]) -> Any:
+    """The state of the stepper before the first step of R rows."""
+    batch = make_batch([list(row.source) for row in rows], None, list(range(len(rows))))
+    batch = batch._replace(context=context_tensor([row.context for row in rows])).to(translator.compute.device)
+    return translator.stepper.start(Source.of(batch, [row.pins for row in rows]))
 
 
 def _layers(model: Seq2Seq, observed: Observed, known: Known) -> list[LayerStages]:

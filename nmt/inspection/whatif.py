@@ -4,14 +4,18 @@ import difflib
 from collections.abc import Mapping, Sequence, Set
 from typing import NamedTuple
 
+import numpy as np
 import torch
 
-from nmt.attention import Pins
+from nmt.alignment.units import units
+from nmt.attention import Pin, Pins
 from nmt.inspection.details import Detail, documented, forced_characters
 from nmt.inspection.document import Json, Style, number
-from nmt.inspection.steps import ForcedSource, Inspected, context_of, inspect, last_step, tokens_of
+from nmt.inspection.steps import ForcedSource, Inspected, context_of, continuations, inspect, piece_log_probs, tokens_of
 from nmt.system.errors import UserError
 from nmt.text.canonical import shows_nothing
+from nmt.text.spans import Span
+from nmt.text.tokenizer import EOS
 from nmt.translation.contexts import encoded
 from nmt.translation.request import Request
 from nmt.translation.translator import Translator
@@ -25,14 +29,14 @@ class Edits(NamedTuple):
     Attributes:
         text: another sentence.
         prefix: the beginning of the translation.
-        pins: the source pieces that steps may look at. Numbers after the last source piece are pieces of the sentences
-            before it, if the decoder attends to these.
+        pins: the source pieces that steps look at, alone or with a part of their weight. Numbers after the last source
+            piece are pieces of the sentences before it, if the decoder attends to these.
         context: other sentences before it; () for none.
     """
 
     text: str | None = None
     prefix: str = ""
-    pins: Mapping[int, Sequence[int]] = {}
+    pins: Mapping[int, Sequence[int] | Pin] = {}
     context: Sequence[str] | None = None
 
     def __bool__(self) -> bool:
@@ -46,7 +50,7 @@ def what_if(
     edits: Edits,
     style: Style,
     include: Set[Detail],
-    sweep: int | None = None,
+    sweep: int | Sequence[int] | None = None,
     context: Sequence[str] = (),
     prefix: str = "",
 ) -> Json:
@@ -58,7 +62,7 @@ def what_if(
         edits: the changes; without any, `variant` and `differences` are None.
         style: how the documents are written.
         include: the details of the documents.
-        sweep: a step of the translation that is pinned to each piece in turn that the decoder can attend to.
+        sweep: a step of the translation that looks at each piece in turn, or steps that look at each word; see `swept`.
         context: the sentences before the text, the nearest one last.
         prefix: how the translation begins, unless the edits have another beginning.
 
@@ -66,8 +70,7 @@ def what_if(
         `baseline` and `variant`, two documents. `differences`: `words`, the half-open ranges of words that are the
         same, changed, deleted or inserted; `steps`, the log-probability of each piece of the baseline without and with
         the edits, the divergence KL(baseline || variant) in nats, and `best`, the most probable piece with the edits
-        after the baseline's pieces, with its `best_log_prob`. `sweep`: for each piece the log-probability of
-        the baseline's piece, and the piece that would be the best; see `swept`.
+        after the baseline's pieces, with its `best_log_prob`. `sweep`: see `swept`.
 
     Raises:
         UserError: the text is blank or too long, the model has no attention to pin, it cannot write the prefix, or
@@ -109,7 +112,10 @@ def check_pins(pins: Pins, translation: Translation) -> None:
     for step, slots in pins.items():
         if step < 0:
             raise UserError(f"pins: step {step} does not exist. Count steps from 0.")
-        if not all(0 <= slot < most for slot in slots):
+        pin = slots if isinstance(slots, Pin) else Pin(slots)
+        if not 0 <= pin.weight <= 1:
+            raise UserError(f"pins: the weight {pin.weight} of step {step} must be a number from 0 to 1.")
+        if not all(0 <= slot < most for slot in pin.slots):
             raise UserError(f"pins: step {step} names a source piece that is not there. Give 0 to {most - 1}.")
 
 
@@ -158,36 +164,68 @@ def divergences(before: Inspected, after: Inspected) -> list[float]:
     return torch.where(torch.isinf(likely), 0.0, terms).sum(1).clamp(min=0).tolist()
 
 
-def swept(translator: Translator, baseline: Translation, step: int) -> list[Json]:
-    """One step of a translation with its attention at each piece in turn.
+def swept(translator: Translator, baseline: Translation, swept_steps: int | Sequence[int]) -> list[Json]:
+    """Steps of a translation with their attention at each place of the source in turn.
+
+    Args:
+        translator: translates.
+        baseline: the translation.
+        swept_steps: a step, which looks at one piece after the other; or a list of steps that follow one another, such
+            as those of a word, which look at one word after the other, at all its pieces.
 
     Returns:
-        A value for each source piece, then for each piece of the sentences before, if the decoder attends to these.
-        `source` is the piece's number, as pins name it; `sentence`, the number of the sentence before, from 0, or None.
+        A row for each piece or word of the source, then of the sentences before, if the decoder attends to these.
+        `source` is the number of the piece, as pins name it, or those of the word; `sentence`, the number of the
+        sentence before, from 0, or None. `log_prob` is that of the baseline's pieces at these steps; `best`, what the
+        model would say there after the pieces before, piece for piece the most probable; `same`, whether it is that of
+        the baseline.
 
     Raises:
-        UserError: the translation has no such step, or the model has no attention.
+        UserError: the translation has no such steps, or the model has no attention.
     """
+    steps = [swept_steps] if isinstance(swept_steps, int) else list(swept_steps)
     source, target = tokens_of(translator.tokenizer, baseline)
-    if not 0 <= step < len(target):
-        raise UserError(f"sweep={step}: the translation has no such step. Give 0 to {len(target) - 1}.")
+    if not steps or steps != list(range(steps[0], steps[0] + len(steps))):
+        raise UserError(f"sweep={swept_steps}: give steps that follow one another, such as [2,3].")
+    if not 0 <= steps[0] <= steps[-1] < len(target):
+        raise UserError(f"sweep={swept_steps}: the translation has no such step. Give 0 to {len(target) - 1}.")
+    context, places = context_of(translator.tokenizer, baseline), _places(baseline, isinstance(swept_steps, int))
+    rows = [ForcedSource(source, context, {**baseline.pins, **dict.fromkeys(steps, place)}) for *_, place in places]
+    own = piece_log_probs(translator, target[: steps[-1] + 1], rows)[:, steps[0] :].sum(1).tolist()
+    continued = continuations(translator, target[: steps[0]], len(steps), rows)
     vocabulary = translator.tokenizer.target
-    context = context_of(translator.tokenizer, baseline)
-    pieces: list[tuple[int | None, str]] = [(None, piece) for piece in baseline.source_pieces]
+    answers = []
+    for (sentence, text, place), log_prob, (tokens, best_log_prob) in zip(places, own, continued, strict=True):
+        pieces, whole = vocabulary.pieces(tokens), isinstance(swept_steps, int)
+        answers.append(
+            {
+                "source": place[0] if whole else place,
+                "sentence": sentence,
+                "text": text,
+                "log_prob": number(log_prob),
+                "best": pieces[0] if whole else vocabulary.decode([token for token in tokens if token != EOS]).strip(),
+                "best_log_prob": number(best_log_prob),
+                "same": tokens == target[steps[0] : steps[-1] + 1],
+            }
+        )
+    return answers
+
+
+def _places(baseline: Translation, of_pieces: bool) -> list[tuple[int | None, str, list[int]]]:
+    """What steps can look at: the sentence before that it is in, its text, and the numbers of its pieces."""
+    sides: list[tuple[int | None, str, Sequence[str], Sequence[Span | None]]]
+    sides = [(None, baseline.source, baseline.source_pieces, baseline.source_spans)]
     if baseline.context_weights is not None:
-        pieces += [(at, piece) for at, sentence in enumerate(baseline.context) for piece in sentence.pieces]
-    rows = [ForcedSource(source, context, {**baseline.pins, step: [position]}) for position in range(len(pieces))]
-    log_probs = last_step(translator, target[: step + 1], rows)
-    best_log_probs, best = log_probs.max(1)
-    bars = zip(pieces, log_probs[:, target[step]].tolist(), best.tolist(), best_log_probs.tolist(), strict=True)
-    return [
-        {
-            "source": position,
-            "sentence": sentence,
-            "text": piece,
-            "log_prob": number(log_prob),
-            "best": vocabulary.pieces([best_piece])[0],
-            "best_log_prob": number(best_log_prob),
-        }
-        for position, ((sentence, piece), log_prob, best_piece, best_log_prob) in enumerate(bars)
-    ]
+        sides += [(at, each.text, each.pieces, each.spans) for at, each in enumerate(baseline.context)]
+    places: list[tuple[int | None, str, list[int]]] = []
+    first = 0
+    for sentence, text, pieces, spans in sides:
+        if of_pieces:
+            places += [(sentence, piece, [first + at]) for at, piece in enumerate(pieces)]
+        else:
+            of_text = units(text, spans)
+            words = [(label, np.flatnonzero(of_text.members[:, at])) for at, label in enumerate(of_text.labels)]
+            places += [(sentence, label, (first + members).tolist()) for label, members in words if len(members)]
+            places += [(sentence, piece, [first + at]) for at, piece in enumerate(pieces) if spans[at] is None]
+        first += len(pieces)
+    return places

@@ -7,6 +7,7 @@ checkpoints/NAME/
   tokenizer/          SentencePiece models
   best.safetensors    weights of the best validation       last.safetensors    of the last save
   lexicon.safetensors likely translations of each piece, for shortlist=
+  words.safetensors   which words the training text has
   trainer.pt          the state for resuming (plain tensors)      trainer-before.pt   of the save before
   doubt.json          how likely a word is right, by what the model knows of it
   history.jsonl       one validation per line
@@ -93,6 +94,7 @@ class Run:
     state = _FolderPart("trainer.pt")
     earlier_state = _FolderPart("trainer-before.pt")  # of the save before
     lexicon = _FolderPart("lexicon.safetensors")
+    words = _FolderPart("words.safetensors")
     doubt = _FolderPart("doubt.json")
     tokenizer = _FolderPart("tokenizer")
     evaluation = _FolderPart("evaluation")

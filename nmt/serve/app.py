@@ -14,11 +14,12 @@ from starlette.types import ASGIApp
 from nmt import __version__
 from nmt.serve.answers import Answers
 from nmt.serve.corpus_rows import add_corpus
+from nmt.serve.description import labels
 from nmt.serve.figures import ServerFigures
 from nmt.serve.guard import Guard
 from nmt.serve.libre import add_libre
 from nmt.serve.memory_routes import add_memories, offers
-from nmt.serve.pages import add_pages
+from nmt.serve.pages import PageName, add_pages
 from nmt.serve.pool import ModelPool, Served
 from nmt.serve.problems import ProblemError, problem_of
 from nmt.serve.rows import Row
@@ -39,6 +40,7 @@ def application(
     host: str = "localhost",
     split_sentences: bool = True,
     corrections: bool = True,
+    page: PageName = "full",
 ) -> ASGIApp:
     """The application for some models.
 
@@ -49,6 +51,7 @@ def application(
         host: where the server listens.
         split_sentences: of texts of LibreTranslate's clients.
         corrections: whether they may be kept.
+        page: what `/` shows.
     """
     figures = ServerFigures(list(pool.models.values()))
     app = FastAPI(
@@ -67,7 +70,7 @@ def application(
     add_corpus(app, pool)
     add_libre(app, pool, lines_only=not split_sentences)
     add_files(app, pool, most_bytes)
-    add_pages(app)
+    add_pages(app, page)
     return Guard(app, hosts, most_bytes, figures.observe, host)
 
 
@@ -150,9 +153,13 @@ def encoded(value: Any, depth: int = 0, *, ascii_only: bool = False) -> str:
 def _add_state(app: FastAPI, pool: ModelPool, figures: ServerFigures, offered: Mapping[str, Any]) -> None:
     models = list(pool.models.values())
 
+    names = labels([model.run for model in models], [model.id for model in models])
+
     @app.get("/v1/models", summary="The models")
     async def descriptions() -> JSONResponse:
-        described = [{"id": model.id, **model.description} for model in models]
+        described = [
+            {"id": model.id, "name": name, **model.description} for model, name in zip(models, names, strict=True)
+        ]
         return JSONResponse({"models": described, "offers": offered})
 
     @app.get("/health", summary="Whether every model answers, and what waits")

@@ -1,29 +1,36 @@
-"""What GET /v1/models says of a run: its languages, heads, scores, and a sentence that the page opens with.
+"""What GET /v1/models says of a run: its languages, heads, scores, text, and sentences to try.
 
 Reads nothing outside the run folder: its settings name files of text, but a stranger may have written them.
 """
 
 import contextlib
 import hashlib
-import re
-from itertools import islice
+from collections.abc import Sequence
 from typing import Any
 
 from nmt.build.link_scores import named_languages
-from nmt.data.languages import UNNAMED, english_name, sample
-from nmt.runs.run import EXAMPLE_FOLLOWS, Run
+from nmt.data.languages import UNNAMED, english_name
+from nmt.runs.run import Run, settings
+from nmt.serve.first_sentences import first_sentences
 from nmt.system.errors import UserError
-from nmt.system.foreign import inside
+from nmt.text.known_words import KnownWords
 from nmt.translation.translator import Translator
 
-_LINES = 50  # of an evaluation, to choose from
-_LOG = 65_536  # bytes at the end of a log, where the sentence stands
-_LENGTH = range(4, 81)  # characters
+#: The choices that name a model, first of all.
+_NAMING = (
+    "decoder",
+    *(f"attention/{axis}" for axis in ("score", "normaliser", "window", "read")),
+    "encoder",
+    "context",
+)
+#: Settings that name it only where nothing else differs, and how many differences a name has.
+_BESIDE, _MOST = ("trainer", "optimizer", "schedule", "search", "tokenizer", "data"), 3
 
 
-def describe(run: Run, translator: Translator, languages: Any = None) -> dict[str, Any]:
+def describe(run: Run, translator: Translator, words: KnownWords | None, languages: Any = None) -> dict[str, Any]:
     """What GET /v1/models says of a run; `languages` are those of a run whose training has not named them."""
-    codes = tuple(str(code) for code in run.facts().get("languages", []))
+    facts = run.facts()
+    codes = tuple(str(code) for code in facts.get("languages", []))
     source, target = codes if len(codes) == 2 else (None, None)
     if languages is not None and {source, target} & {None, *UNNAMED}:
         source, target = named_languages(languages, UNNAMED)
@@ -38,7 +45,8 @@ def describe(run: Run, translator: Translator, languages: Any = None) -> dict[st
         "encoder_heads": list(model.encoder.heads),
         "self_heads": list(model.decoder.self_heads),
         "context_sentences": translator.context_sentences,
-        "example": example(run),
+        "examples": first_sentences(run, translator, words),
+        "trained_on": {"pairs": facts.get("pairs"), "data": facts.get("data")},
         "bleu": scored(run, "bleu"),
         "chrf": scored(run, "chrf"),
         "splits": run.splits(),
@@ -79,34 +87,32 @@ def scored(run: Run, metric: str) -> dict[str, Any] | None:
     return None
 
 
-def example(run: Run) -> str:
-    """A sentence for the page's first view: of the run's evaluation, else of the validation set, else a date.
+def labels(runs: Sequence[Run], ids: Sequence[str]) -> list[str]:
+    """What tells each run from the others: its choices, or settings with their values; its id if nothing differs.
 
-    Empty if there is none of these, and no one knows the run's source language.
+    Settings of the training and the search count where nothing else differs.
     """
-    languages = run.facts().get("languages", [])
-    return _evaluated(run) or _validated(run) or (sample(str(languages[0])) if languages else "")
+    of_runs = []
+    for run in runs:
+        config = run.config()
+        of_runs.append({f"choices.{name}": value for name, value in config.choices.items()} | settings(config))
+    keys = [key for key in dict.fromkeys(key for each in of_runs for key in each)
+            if len({str(each.get(key)) for each in of_runs}) > 1]  # fmt: skip
+    chosen = [f"choices.{name}" for name in _NAMING if f"choices.{name}" in keys]
+    chosen = (
+        chosen
+        or [key for key in keys if "." in key and not key.startswith(("choices.", *_BESIDE))]
+        or [key for key in keys if not key.startswith("choices.")]
+    )
+    found = [
+        " ".join(dict.fromkeys(_said(key, each[key]) for key in chosen[:_MOST] if key in each)) for each in of_runs
+    ]
+    return [
+        name if len(runs) < 2 or not label else f"{label} ({name})" if found.count(label) > 1 else label
+        for label, name in zip(found, ids, strict=True)
+    ]
 
 
-def _evaluated(run: Run) -> str:
-    """A sentence of ordinary length from an evaluated split."""
-    for split in run.splits():
-        path = run.evaluation / split / "source.txt"
-        with contextlib.suppress(OSError, UnicodeDecodeError), path.open(encoding="utf-8") as lines:
-            some = [line.strip() for line in islice(lines, _LINES)]
-            fitting = [line for line in some if 4 <= len(line.split()) <= 14]
-            fitting += [line for line in some if len(line) in _LENGTH]  # a script may have no spaces
-            if fitting:
-                return fitting[0]
-    return ""
-
-
-def _validated(run: Run) -> str:
-    """The sentence of the validation set that stands at the end of the log of a finished training."""
-    with contextlib.suppress(OSError, UserError), inside(run.folder, "train.log").open("rb") as file:
-        file.seek(max(0, file.seek(0, 2) - _LOG))
-        _, mark, rest = file.read().decode("utf-8", errors="replace").rpartition(f"{EXAMPLE_FOLLOWS}\n")
-        # The log numbers the words that are linked: "Ein[1] Hund[2]".
-        sentence = re.sub(r"(?<=\S)\[\d+\](?=\s|$)", "", rest.partition("\n")[0].strip())
-        return sentence if mark and len(sentence) in _LENGTH else ""
-    return ""
+def _said(key: str, value: object) -> str:
+    """A choice by its name, a setting with the last part of its key."""
+    return str(value) if key.startswith("choices.") else f"{key.rpartition('.')[2]} {value}"

@@ -13,6 +13,7 @@ from nmt.inspection.document import ALTERNATIVES, COMPONENTS, FEWEST, Json, Styl
 from nmt.inspection.doubt import DoubtModel
 from nmt.inspection.whatif import check_pins
 from nmt.search import BeamSearch, GreedySearch, Search
+from nmt.text.known_words import KnownWords
 from nmt.translation.glossary import uses
 from nmt.translation.request import Request
 from nmt.translation.translator import Translator
@@ -63,10 +64,19 @@ class Engine:
     """A model and how it translates."""
 
     def __init__(
-        self, translator: Translator, *, head: str, model: Mapping[str, Any], doubts: DoubtModel | None = None
+        self,
+        translator: Translator,
+        *,
+        head: str,
+        model: Mapping[str, Any],
+        doubts: DoubtModel | None = None,
+        words: KnownWords | None = None,
     ) -> None:
-        """`head` is that of word links; `model` names the run in documents; `doubts` is the run's model of doubts."""
-        self.translator = translator
+        """`head` is that of word links; `model` names the run in documents; `doubts` is the run's model of doubts.
+
+        `words` are those of the training text; None for a run that has not kept them.
+        """
+        self.translator, self.words = translator, words
         self.style = Style(translator.tokenizer.target, head, model=model, doubts=doubts)
         self.defaults = SearchSettings.of(translator.search)
 
@@ -122,7 +132,7 @@ class Engine:
         translator = self._with(*key[:2])
         if key.alone:
             return [
-                self._with_terms(
+                self._completed(
                     translate(translator, request, self._style(translator, include), include, told), request
                 )
                 for request, include, told in works
@@ -134,11 +144,16 @@ class Engine:
                 check_pins(request.pins, hypotheses[0])
             style, forced = self._style(translator, include), forced_characters(translator, request.prefix)
             document = documented(translator, hypotheses, style, include, forced=forced)
-            documents.append(self._with_terms(document, request))
+            documents.append(self._completed(document, request))
         return documents
 
-    def _with_terms(self, document: Json, request: Request) -> Json:
-        """The document with `terms`, if there is a glossary: where each one is, and where its translation is."""
+    def _completed(self, document: Json, request: Request) -> Json:
+        """The document with `unseen`, where words are that training never had, and with `terms` of a glossary.
+
+        Each term says where it is, and where its translation is.
+        """
+        unseen = None if self.words is None else [[*span] for span in self.words.unseen(document["source"]["text"])]
+        document = {**document, "unseen": unseen}
         if request.glossary is None:
             return document
         best, source = document["hypotheses"][0], document["source"]["text"]

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from starlette.requests import Request as HttpRequest
 
+from nmt.attention import Pin, Pins
 from nmt.data.document_lines import Follower
 from nmt.inspection.details import Detail
 from nmt.inspection.explanation import explain
@@ -272,13 +273,13 @@ class ModelPool:
             raise too_long("include", detail, self.caps.numbers, "Ask for fewer details, hypotheses or texts.")
 
 
-def _check_steps(pins: Mapping[int, Sequence[int]], lengths: Sequence[int]) -> None:
+def _check_steps(pins: Pins, lengths: Sequence[int]) -> None:
     """ProblemError for pins of a step that no translation of at most so many pieces has."""
     if lengths and max(pins, default=-1) >= (steps := min(lengths)):
         raise invalid("pins", "a step does not exist.", limit=steps - 1, cure=f"Give 0 to {steps - 1}.")
 
 
-def _pins(pins: Sequence[PinBody]) -> dict[int, list[int]]:
+def _pins(pins: Sequence[PinBody]) -> dict[int, Pin]:
     if len({pin.step for pin in pins}) < len(pins):
         raise invalid("pins", "a step is named twice.", cure="Name all source pieces of a step in one entry.")
-    return {pin.step: pin.source for pin in sorted(pins, key=lambda pin: pin.step)}
+    return {pin.step: Pin(pin.source, pin.weight) for pin in sorted(pins, key=lambda pin: pin.step)}

@@ -45,10 +45,11 @@ class SearchBody(Body):
 
 
 class PinBody(Body):
-    """The source pieces that a step of the translation may look at."""
+    """The source pieces that a step of the translation looks at."""
 
     step: Annotated[StrictInt, Field(ge=0, le=999)]
     source: Annotated[list[Natural], Field(fail_fast=True, min_length=1, max_length=1000)]
+    weight: Annotated[float, Field(ge=0, le=1, description="of all of them; the other pieces share the rest")] = 1.0
 
 
 Context = Annotated[
@@ -116,7 +117,12 @@ class WhatIfBody(ModelBody):
     search: SearchBody = SearchBody()
     include: Include = ["alignment"]
     edits: EditsBody = EditsBody()
-    sweep: Annotated[Natural | None, Field(description="a step to pin to each source piece in turn")] = None
+    sweep: Annotated[
+        Natural | Annotated[list[Natural], Field(fail_fast=True, min_length=1, max_length=100)] | None,
+        Field(
+            description="a step that looks at each source piece in turn, or the steps of a word, at each source word"
+        ),
+    ] = None
 
 
 class ExplainBody(ModelBody):

@@ -6,7 +6,7 @@ import socket
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from nmt.build.open import TranslatorRequest
 from nmt.data.languages import UNNAMED
@@ -15,6 +15,7 @@ from nmt.serve.description import describe
 from nmt.system.errors import UserError, install_command
 from nmt.system.limits import Amount, Positive, between
 from nmt.system.terminal import print_message
+from nmt.text.known_words import load_known_words
 
 if TYPE_CHECKING:
     from nmt.serve.pool import Served
@@ -39,6 +40,7 @@ class Serving:
     split_sentences: bool
     memory: Path | None
     corrections: bool
+    page: Literal["full", "plain"]
 
     def __post_init__(self) -> None:
         if self.translator.shortlist:
@@ -63,8 +65,15 @@ def serve(request: Serving) -> int:
         models = [served(request, run, name) for run, name in zip(runs, names(runs), strict=True)]
         caps = Caps(request.max_texts, request.max_pieces, request.max_beam, seconds=request.deadline)
         hosts, most = list(map(str, request.hosts)), request.max_bytes
-        kept = {"split_sentences": request.split_sentences, "corrections": request.corrections}
-        app = application(ModelPool(models, caps), hosts, most, host=request.host, **kept)
+        app = application(
+            ModelPool(models, caps),
+            hosts,
+            most,
+            host=request.host,
+            split_sentences=request.split_sentences,
+            corrections=request.corrections,
+            page=request.page,
+        )
         for model in models:
             model.worker.start()
         address, port = listener.getsockname()[:2]
@@ -100,7 +109,7 @@ def names(runs: Sequence[Run]) -> list[str]:
 
 
 def served(request: Serving, run: Run, name: str) -> "Served":
-    """A model, ready to be asked, after a first translation of its example."""
+    """A model, ready to be asked, after first translations: of sentences that the page offers."""
     from nmt.build.word_doubts import open_doubts
     from nmt.serve.engine import Engine
     from nmt.serve.memory_routes import ModelMemory
@@ -109,16 +118,15 @@ def served(request: Serving, run: Run, name: str) -> "Served":
 
     opening = replace(request.translator, run=str(run.folder))
     translator = opening.open(keep_weights=True)
-    description = describe(run, translator, request.languages)
+    words = load_known_words(run.words)
+    description = describe(run, translator, words, request.languages)
     queue = RowQueue(request.queue_pieces, opening.batch_sentences, request.batch_pieces)
     worker = Worker(queue, lambda key, works: engine.compute(key, works), name)
     head = translator.heads.default if translator.attends else "auto"
     model = {"id": name, "fingerprint": description["fingerprint"]}
     doubts = open_doubts(opening.runs[0])
-    engine = Engine(replace(translator, check=worker.check), head=head, model=model, doubts=doubts)
+    engine = Engine(replace(translator, check=worker.check), head=head, model=model, doubts=doubts, words=words)
     description["search"] = engine.described(engine.defaults)
-    if description["example"]:  # the first request need not wait for what is loaded on first use
-        translator.translate_chunk([description["example"]])
     codes = str(description["source"] or UNNAMED[0]), str(description["target"] or UNNAMED[1])
     memory = ModelMemory(run.folder, request.memory, codes)
     memory.check(alone=len(request.translator.runs) == 1)

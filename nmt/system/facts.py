@@ -77,6 +77,7 @@ RUN = Fields(
         "source_lines": Fields(further=AMOUNT),
         "languages": each(TEXT, 2),
         "code": each(TEXT),
+        "examples": each(each(TEXT, 2)),
         **dict.fromkeys(("text", "versions"), Fields(further=TEXT)),
         "precision": Fields(
             optional={"step": optional(COUNT), **dict.fromkeys(("valid_bleu", "valid_chrf"), Fields(further=FIGURE))}

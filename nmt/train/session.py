@@ -21,7 +21,7 @@ from nmt.config.quotes import pasteable, python, unquoted
 from nmt.data.document_lines import contexts_of
 from nmt.data.habits import habits
 from nmt.data.languages import doubts
-from nmt.data.pairs import EncodedPairs, length_ratio, lexicon_of
+from nmt.data.pairs import length_ratio
 from nmt.data.sources import UserFiles
 from nmt.data.streams import keeping_pipes
 from nmt.data.token_batches import TokenBatches
@@ -37,10 +37,10 @@ from nmt.system.memory import give_memory_back
 from nmt.system.platform import peak_memory
 from nmt.system.processes import Processes, joined
 from nmt.system.terminal import print_message, printable
-from nmt.text.lexicon import load_lexicon, merged
 from nmt.text.tokenizer import Tokenizer
 from nmt.train.advice import CHANGEABLE, in_words, verdict
 from nmt.train.finished import size_note
+from nmt.train.kept_text import examples, keep_text
 from nmt.train.preparation import check_documents, guiding_links, prepared, tokenizer_for
 from nmt.train.recipe import Recipe, opened, own_settings, possible, resumed_recipe, with_own_vocabularies
 from nmt.train.transfer import Transfer
@@ -155,9 +155,14 @@ class _Session:
         give_memory_back()
         run = self._open(tokenizer, facts)
         self.processes.share(str(run.folder))
-        self._save_lexicon(run, pairs, tokenizer)
+        keep_text(self.recipe, run, pairs, tokenizer, train_split.source)
         metric, notes = judged_by(references, language)
-        run.note(length_ratio=ratio, source_lines=habits(train_split.source, source.languages[0]), judged_by=metric)
+        run.note(
+            length_ratio=ratio,
+            source_lines=habits(train_split.source, source.languages[0]),
+            judged_by=metric,
+            examples=examples(valid_split.source, valid_split.target),
+        )
         for note in notes:
             self.say(note)
         with _enough_memory():
@@ -170,18 +175,6 @@ class _Session:
             self.followers.close()
         compare = functools.partial(measured, run, compute, sources, references, language, contexts)
         return self._finish(run, outcome, own_pairs, compare)
-
-    def _save_lexicon(self, run: Run, pairs: EncodedPairs, tokenizer: Tokenizer) -> None:
-        """Learn a new run's lexicon, with what the run that it goes on from knows."""
-        if run.lexicon.exists():
-            return
-        lexicon, ancestor = lexicon_of(pairs, tokenizer.source.size), self.recipe.ancestor
-        if ancestor is not None:
-            with contextlib.suppress(UserError):  # one without a lexicon
-                sizes = tokenizer.source.size, tokenizer.target.size
-                lexicon = merged(lexicon, load_lexicon(ancestor.run.files.lexicon, *sizes, tokenizer.fingerprint))
-        lexicon.save(run.lexicon, tokenizer.fingerprint)
-        give_memory_back()
 
     def _saved_state(self) -> dict[str, Any] | None:
         """The trainer's state of earlier sessions, if their validations can be read as well."""

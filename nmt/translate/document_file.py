@@ -19,6 +19,7 @@ from nmt.system.errors import UserError, install_command
 from nmt.system.files import write_bytes
 from nmt.system.locks import OUTPUT, locked
 from nmt.system.terminal import print_message, visible
+from nmt.text.known_words import UnseenCount, load_known_words
 from nmt.translate.line_input import LineProgress
 from nmt.translate.output import MARKS, as_line, with_marks
 from nmt.translate.partial import PartialFiles, partial_files
@@ -88,7 +89,9 @@ def _write(request: Translating, document: "Document", output: Path, opened: Cal
         write_bytes(output, document.write(split.joined(work.translate(split.sentences))))
         files.delete()
     nothing = [] if document.segments else ["there was nothing to translate, so it equals the input."]
-    for note in [*nothing, *document.notes, *work.doubt_notes()]:
+    unseen = UnseenCount(load_known_words(request.translator.runs[0].files.words))
+    unseen.add(split.sentences)
+    for note in [*nothing, *document.notes, *map(visible, unseen.note()), *work.doubt_notes()]:
         print_message(f"note: {output}: {note}")
     return 0
 

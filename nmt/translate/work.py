@@ -24,6 +24,7 @@ from nmt.system.files import STANDARD, is_regular
 from nmt.system.locks import OUTPUT, locked
 from nmt.system.terminal import print_message, visible
 from nmt.text.canonical import shows_nothing
+from nmt.text.known_words import UnseenCount, load_known_words
 from nmt.translate.document_file import translate_document
 from nmt.translate.line_input import LineProgress, arriving, full, typed
 from nmt.translate.output import Format, Line, Write, documents, links_below, links_of_words, pictures, records, terms
@@ -164,6 +165,7 @@ class _Work:
         self.decoder = LineDecoder(request.invalid, self._warn)
         facts = request.translator.runs[0].facts
         self.watch = LineWatch(str(request.input or "standard input"), facts)
+        self.unseen = UnseenCount(load_known_words(request.translator.runs[0].files.words))
         head = AUTO if names_all(request.head) else request.head
         self.linker = open_linker(request.translator.runs[0], translator, head, request.shift)
         self._stack = stack
@@ -184,7 +186,7 @@ class _Work:
                     write(line)
             self.progress.add(len(lines))
             if self.request.converses:
-                self._warn_all(self.watch.notes())
+                self._say_unlike()
             if self.request.output is None:
                 with writing(None):
                     sys.stdout.flush()
@@ -192,7 +194,7 @@ class _Work:
                 self.files.flush()
         self.prefixes.check_end()
         self.decoder.close()
-        self._warn_all(self.watch.notes())
+        self._say_unlike()
         self.progress.say_remembered()
         if self.fewer:
             most = self.translator.search.nbest
@@ -228,6 +230,7 @@ class _Work:
         given = self.prefixes.take(len(lines))
         texts = [plain_text(line) for line in lines] if self.request.tags == "html" else lines
         self._warn_all(self.watch.add(texts))
+        self.unseen.add(texts)
         asked = zip(lines, given or repeat(""), self.follower.take(texts), strict=False)
         return [Request(*each, glossary=self.glossary, memory=self.request.pairs) for each in asked]
 
@@ -252,6 +255,12 @@ class _Work:
         most = 1 if self.request.keeps_beam else CHUNK  # lines that are searched alone are saved one by one
         awaited = path == STANDARD or (self.files is None and not is_regular(path))
         yield from arriving(lines, most) if awaited else full(lines, most)
+
+    def _say_unlike(self) -> None:
+        """Say what in the lines so far the training text did not have."""
+        self._warn_all(self.watch.notes())
+        for note in self.unseen.note():
+            self.progress.say(f"note: {visible(note)}")
 
     def _warn_all(self, lines: Sequence[str]) -> None:
         for line in lines:

@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from nmt.attention import Pin
 from nmt.text.spans import Span
 
 #: Which attention: of the encoder to itself, of the decoder to itself, of the decoder to the source.
@@ -113,7 +114,7 @@ class Translation(NamedTuple):
     log_probs: Sequence[float] = ()
     best_log_probs: Sequence[float] = ()
     cut: bool = False
-    pins: Mapping[int, Sequence[int]] = {}
+    pins: Mapping[int, Sequence[int] | Pin] = {}
     notes: Sequence[str] = ()
     tagged: str = ""
     other_log_probs: Sequence[float] = ()

@@ -1,10 +1,12 @@
 """What-if and explanations: the difference is that of two translations, and numbers worked by hand."""
 
+import itertools
 import math
 
 import numpy as np
 import pytest
 
+from nmt.attention import Pin
 from nmt.inspection.details import DETAILS
 from nmt.inspection.document import Style
 from nmt.inspection.explanation import METHODS, explain, rank_correlation
@@ -83,6 +85,42 @@ def test_the_sweep_pins_the_step_to_every_source_piece(decoder: str) -> None:
     assert edited["best_log_prob"] == pytest.approx(answer["sweep"][2]["best_log_prob"], abs=1e-5)
     with pytest.raises(UserError, match=r"sweep=99: the translation has no such step. Give 0 to \d+\."):
         what_if(made, SENTENCE, Edits(), style(made), frozenset(), sweep=99)
+
+
+@pytest.mark.parametrize("decoder", ["bahdanau", "transformer"])
+def test_the_sweep_of_a_word_looks_at_whole_words(decoder: str) -> None:
+    """Each row is what the pins of all steps to all pieces of the word give, of the first steps forced."""
+    made = translator((f"decoder={decoder}",), beam=1)
+    text = "drei rothaus vier"
+    answer = what_if(made, text, Edits(), style(made), frozenset(), sweep=[1, 2])
+    ((plain, *_),) = made.translate_chunk([text])
+    assert [row["text"] for row in answer["sweep"]] == [*text.split(), "</s>"]
+    pieces = [row["source"] for row in answer["sweep"]]
+    assert [*itertools.chain(*pieces)] == [*range(len(plain.source_pieces))]
+    assert max(map(len, pieces)) > 1
+    for row in answer["sweep"]:
+        pins = dict.fromkeys([1, 2], row["source"])
+        steps = what_if(made, text, Edits(pins=pins), style(made), frozenset())["differences"]["steps"]
+        assert row["log_prob"] == pytest.approx(steps[1]["variant"] + steps[2]["variant"], abs=1e-4)
+        assert row["best_log_prob"] >= row["log_prob"] - 1e-4 or not row["same"]
+    same = [row for row in answer["sweep"] if row["same"]]
+    assert all(row["log_prob"] == pytest.approx(row["best_log_prob"], abs=1e-4) for row in same)
+    for sweep in ([0, 2], [2, 1], [], [1, 1]):
+        with pytest.raises(UserError, match="give steps that follow one another"):
+            what_if(made, text, Edits(), style(made), frozenset(), sweep=sweep)
+
+
+def test_half_a_weight_is_pinned() -> None:
+    made = translator(("decoder=bahdanau",))
+    answer = what_if(made, SENTENCE, Edits(pins={1: Pin([2, 3], 0.5)}), style(made), DETAILS)
+    cross = answer["variant"]["hypotheses"][0]["weights"]["cross"]
+    weights = np.array(cross["data"]).reshape(cross["shape"])
+    assert weights[0, 1, [2, 3]].sum() == pytest.approx(0.5, abs=1e-5)
+    assert weights[0, 1].sum() == pytest.approx(1, abs=1e-4)
+    assert weights[0, 1].min() > 0
+    for weight in (-0.5, 2, float("nan")):
+        with pytest.raises(UserError, match="must be a number from 0 to 1"):
+            what_if(made, SENTENCE, Edits(pins={1: Pin([2], weight)}), style(made), frozenset())
 
 
 def test_what_cannot_be_asked_is_refused() -> None:

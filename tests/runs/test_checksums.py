@@ -99,7 +99,9 @@ def test_a_name_in_the_checksums_that_is_no_file_is_told(run: Path, capfd: Captu
     assert "is not whole: best.safetensors, bext.safetensors" in capfd.readouterr().out
 
 
-@pytest.mark.parametrize("name", ["best.safetensors", "tokenizer/tokenizer.model", "lexicon.safetensors"])
+@pytest.mark.parametrize(
+    "name", ["best.safetensors", "tokenizer/tokenizer.model", "lexicon.safetensors", "words.safetensors"]
+)
 def test_a_flipped_bit_is_noticed_before_anything_is_translated(
     name: str, here: Path, run: Path, capfd: Capture
 ) -> None:

@@ -51,6 +51,25 @@ def test_settings_are_each_requests_own(both: TestClient, trained: Path) -> None
     assert all(each["complete"] for each in answer["translations"][0]["hypotheses"])
 
 
+def test_words_that_training_never_had_are_named(both: TestClient) -> None:
+    one, two = post(both, "/v1/translate", text=["zwei Katzen", "zwei drei"])["translations"]
+    assert (one["unseen"], two["unseen"]) == ([[5, 11]], [])
+    assert both.get("/v1/models").json()["models"][0]["name"] == "bahdanau additive gru"
+
+
+def test_a_part_of_a_weight_is_pinned_and_a_word_is_swept(both: TestClient) -> None:
+    pins = [{"step": 0, "source": [1], "weight": 0.5}]
+    pinned = post(both, "/v1/translate", text="zwei drei", pins=pins, include=["weights"])
+    cross = pinned["translations"][0]["hypotheses"][0]["weights"]["cross"]
+    assert cross["data"][1] == pytest.approx(0.5, abs=1e-5)
+    assert sum(cross["data"][: cross["shape"][2]]) == pytest.approx(1, abs=1e-5)
+    swept = post(both, "/v1/whatif", text="zwei drei", sweep=[0])["sweep"]
+    assert [row["text"] for row in swept] == ["zwei", "drei", "</s>"]
+    for weight in (-0.1, 1.1, "half", None):
+        assert post(both, "/v1/translate", 422, text="a", pins=[{"step": 0, "source": [1], "weight": weight}])["field"]
+    assert "follow one another" in post(both, "/v1/whatif", 422, text="zwei drei", sweep=[0, 2])["detail"]
+
+
 def test_pins_scores_what_if_and_explanations(both: TestClient) -> None:
     pinned = post(both, "/v1/translate", text="zwei drei", pins=[{"step": 0, "source": [1]}], include=["weights"])
     cross = pinned["translations"][0]["hypotheses"][0]["weights"]["cross"]

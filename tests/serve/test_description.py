@@ -1,4 +1,4 @@
-"""The sentence that the page opens with."""
+"""The sentences that the page offers, and the names of models."""
 
 import json
 import shutil
@@ -6,9 +6,27 @@ from pathlib import Path
 
 import pytest
 
+from nmt.build.open import TranslatorRequest
+from nmt.build.requests import read
+from nmt.config.composition import compose
 from nmt.data.languages import sample
 from nmt.runs.run import EXAMPLE_FOLLOWS, Run
-from nmt.serve.description import example
+from nmt.serve.description import labels
+from nmt.serve.first_sentences import first_sentences
+from nmt.text.known_words import KnownWords, load_known_words
+
+
+def offer(run: Run, words: KnownWords | None = None) -> list[str]:
+    """The sentences that are offered."""
+    config = compose("translate", ["device=cpu", "threads=1"])
+    config.run = [str(run.folder)]
+    return first_sentences(run, read(TranslatorRequest, config).open(), words)
+
+
+def example(run: Run) -> str:
+    """The first of them, for a run that kept none."""
+    run.note(examples=[])
+    return next(iter(offer(run)), "")
 
 
 @pytest.fixture
@@ -20,15 +38,45 @@ def run(trained: Path, tmp_path: Path) -> Run:
 
 
 def test_a_run_that_was_never_evaluated_opens_with_a_sentence_of_its_validation_set(run: Run, text: Path) -> None:
+    offered = offer(run)
+    assert len(offered) == 3
+    assert {*offered} <= {*(text / "valid.de").read_text("utf-8").splitlines()}
     assert example(run) in (text / "valid.de").read_text("utf-8").splitlines()
 
 
-def test_the_evaluation_comes_before_the_validation_set(run: Run) -> None:
+def test_sentences_are_short_known_and_well_translated(run: Run) -> None:
+    """Those of the validation set come first, then those of an evaluation."""
+    offered = [["eins zwei drei", "one two three"], ["rot blau haus", "one one one"], ["eins zwei drei Katze", "x"],
+               ["eins zwei", "one two"], [" ".join(["eins"] * 10), "one"],
+               ["null eins zwei drei", "zero one two three"], ["vier fünf sechs", "four five six"]]  # fmt: skip
+    run.note(examples=offered)
+    words = load_known_words(run.words)
+    assert words is not None
+    assert {*offer(run, words)} == {"null eins zwei drei", "vier fünf sechs", "eins zwei drei"}
+    assert "eins zwei drei Katze" in offer(run, KnownWords.of(["eins zwei drei Katze"]))
+    run.note(examples=[])
     folder = run.folder / "evaluation" / "test"
     folder.mkdir(parents=True)
     (folder / "scores.json").write_text("{}", "utf-8")
-    (folder / "source.txt").write_text("kurz\nein Satz mit Wörtern\n", "utf-8")
-    assert example(run) == "ein Satz mit Wörtern"
+    (folder / "source.txt").write_text("kurz\nsechs fünf vier\n", "utf-8")
+    (folder / "reference.txt").write_text("short\nsix five four\n", "utf-8")
+    assert offer(run) == ["sechs fünf vier"]
+
+
+def test_models_are_named_by_what_differs(run: Run, trained: Path, transformer: Path, tmp_path: Path) -> None:
+    other = Run(Path(shutil.copytree(trained, tmp_path / "other")))
+    config = other.config()
+    config.seed = 7
+    other.write_config(config)
+    assert labels([run], ["a"]) == ["a"]
+    assert labels([run, other], ["a", "b"]) == ["seed 1", "seed 7"]
+    assert labels([run, Run(trained)], ["a", "b"]) == ["a", "b"]
+    assert labels([run, Run(transformer)], ["a", "b"]) == [
+        "bahdanau additive gru",
+        "transformer scaled_dot",
+    ]
+    three = labels([run, other, Run(transformer)], ["a", "b", "c"])
+    assert three[0] != three[1]
 
 
 def test_the_last_training_counts_and_numbers_of_links_are_taken_off(run: Run) -> None:
@@ -47,12 +95,12 @@ def test_a_run_without_a_sentence_opens_with_a_date(run: Run, log: str | None) -
     assert example(run) == ""
 
 
-def test_no_link_leads_out_of_the_run(run: Run, tmp_path: Path) -> None:
+def test_no_link_leads_out_of_the_run(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     secret = tmp_path / "secret"
     secret.write_text(f"{EXAMPLE_FOLLOWS}\n  a secret sentence\n  x\n", "utf-8")
     (run.folder / "train.log").unlink()
     (run.folder / "train.log").symlink_to(secret)
-    run._is_checked = True  # as if the link had been made after the check of the folder
+    monkeypatch.setattr(Run, "check", lambda _: None)  # as if the link had been made after the check of the folder
     assert example(run) == "Mittwoch, 28. September 2011"
 
 

@@ -16,7 +16,7 @@ from nmt.runs.versions import code_revision
 from nmt.text.tokenizer import load_tokenizer
 from nmt.training.checkpoint import load_state
 from tests.align.test_align import rates
-from tests.small import Capture, call, same, snapshot, words, write_lines
+from tests.small import Capture, call, same, snapshot, translation_of, words, write_lines
 
 
 def facts(run: Path) -> dict[str, object]:
@@ -29,7 +29,15 @@ def test_a_run_folder_holds_everything(trained: Path) -> None:
     by_other_tests = {"alignments", "evaluation"}
     assert {path.name for path in trained.iterdir()} - by_other_tests == {
         *("best.safetensors", "checksums.json", "config.yaml", "history.jsonl", "last.safetensors", "run.json"),
-        *("lexicon.safetensors", "overrides.json", "tensorboard", "tokenizer", "train.log", "trainer-before.pt"),
+        *(
+            "lexicon.safetensors",
+            "words.safetensors",
+            "overrides.json",
+            "tensorboard",
+            "tokenizer",
+            "train.log",
+            "trainer-before.pt",
+        ),
         "trainer.pt",
     }
     config = OmegaConf.load(trained / "config.yaml")
@@ -38,6 +46,8 @@ def test_a_run_folder_holds_everything(trained: Path) -> None:
     assert "name='numbers'" in json.loads((trained / "overrides.json").read_text(encoding="utf-8"))
     known = facts(trained)
     assert known["finished_by"] == "steps"
+    source, target = Run(trained).facts()["examples"][0]
+    assert translation_of(source) == target
     assert (known["step"], known["pairs"], known["languages"]) == (200, 300, ["de", "en"])
     versions = known["versions"]
     assert isinstance(versions, dict)

@@ -53,6 +53,16 @@ def translate(run: Path | str, sentences: list[str], here: Path, *more: str) -> 
     return text.split("\n")[:-1]
 
 
+def test_words_that_training_never_had_are_named_once(trained: Path, here: Path, capfd: Capture) -> None:
+    assert len(translate(trained, ["zwei Katzen", "drei", "Katzen\x1b[2J und 77 Hunde"], here)) == 3
+    expected = "note: 3 different words are not in the training text, in 2 lines: Katzen, J, Hunde. "
+    assert capfd.readouterr().err.count(expected) == 1
+    run = copied(trained, here / "old")
+    (run / "words.safetensors").unlink()
+    assert len(translate(run, ["zwei Katzen"], here)) == 1
+    assert capfd.readouterr().err == "", "a run without the words says nothing"
+
+
 def test_a_file_becomes_a_file(trained: Path, here: Path, capfd: Capture) -> None:
     sentences = [sentence for sentence, _ in pairs(100)]  # of the training text: they have been learnt
     run = snapshot(trained)

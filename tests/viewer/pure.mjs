@@ -11,6 +11,7 @@ import { layOut, pathOf, penaltiesOf } from "./search.js";
 import { readHash, writeHash } from "./state.js";
 import { number, part, percent, shortened, spelling, visible } from "./text.js";
 import * as weights from "./weights.js";
+import * as telling from "./telling.js";
 import { carried } from "./ways.js";
 import { barsOf } from "./whatif.js";
 import { denominator, derivation, stageRow } from "./why.js";
@@ -334,7 +335,7 @@ test("the picture of what if has the change of each step, that of a sweep the pr
   );
   assert.ok(!barsOf({ baseline, differences: { steps } })[1].label.includes("\u001b"));
   const sweep = [{ text: "Zwei", log_prob: Math.log(0.25), best: "three", best_log_prob: Math.log(0.5) }];
-  const [row] = barsOf({ baseline, sweep });
+  const [row] = barsOf({ baseline, sweep: sweep.map((each) => ({ ...each, source: [0] })) });
   assert.equal(row.label, "Zwei");
   assert.ok(Math.abs(row.value - 0.25) < 1e-12);
   assert.equal(row.says, "25 %, best “three”");
@@ -351,10 +352,33 @@ test("a word is pinned with all its pieces", () => {
     ],
   );
   assert.equal(pinPhrase(steps[1], unitWith(sources, 2)), "step 2, “dogs”, looks only at “Hunde” (2 pieces)");
+  assert.equal(pinPhrase(steps[1], sources[0], 0.5), "step 2, “dogs”, looks at “Zwei” with 50 % of the weight");
   const long = { label: "Hunde", pieces: [4, 5, 6] };
   assert.equal(pinPhrase(long, sources[0]), "steps 5 to 7, “Hunde”, look only at “Zwei”");
   const pieces = pinnable(dogs, "pieces").sources;
   assert.deepEqual(unitWith(pieces, 2), { label: "de", pieces: [2], word: 1, end: false });
+});
+
+test("the page begins with a word whose weight says something", () => {
+  const unit = (label) => ({ label, end: label === "</s>" });
+  const view = (rows, columns, matrix) => ({ rows: rows.map(unit), columns: columns.map(unit), weights: matrix });
+  const words = view(["a", "b", "."], ["x", "y", "</s>"], [
+    [0.9, 0.1, 0],
+    [0.6, 0.3, 0.1],
+    [0, 1, 0],
+  ]);
+  assert.equal(telling.tellingRow(words), 1, "of clear ones, one that stands elsewhere; a mark says nothing");
+  assert.equal(telling.tellingRow(view(["▁", "b"], ["▁", "y"], [[1, 0], [0.3, 0.4]])), 1, "no space for a space");
+  assert.equal(telling.tellingRow(view(["."], ["x"], [[1]])), null);
+  assert.equal(telling.tellingPiece({ pieces: [1, 2] }, [{ text: "a" }, { text: "▁" }, { text: "20" }]), 2);
+  assert.equal(telling.tellingPiece({ pieces: [0] }, [{ text: "▁" }]), 0);
+});
+
+test("the sweep of what is copied is offered first", () => {
+  assert.deepEqual(telling.bestSweep(dogs, dogs.hypotheses[0]).step.label, "two", "without a copy, the clearest word");
+  const source = { ...dogs.source, words: dogs.source.words.map((word, at) => (at ? { ...word, text: "Dogs," } : word)) };
+  const found = telling.bestSweep({ ...dogs, source }, dogs.hypotheses[0]);
+  assert.deepEqual([found.step.label, found.unit, found.copies], ["dogs", "words", true]);
 });
 
 test("words of the sentences before can be pinned where the decoder attends to them", () => {

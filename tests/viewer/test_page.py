@@ -21,8 +21,8 @@ def test_which_source_word_made_this_word(ask: Visit, server: str) -> None:
 
 
 def test_the_page_opens_with_a_translated_sentence(ask: Visit, server: str, runs: Path) -> None:
-    """Of the evaluation, or of the validation set if there was no evaluation."""
-    for model, split in (("transformer", "test"), ("conv", "valid")):
+    """Of the validation set."""
+    for model, split in (("transformer", "valid"), ("conv", "valid")):
         page = ask(server, f"model={model}", text="")
         source = page.locator("#sentence .sentence").first.inner_text()
         settings = (runs / model / "config.yaml").read_text("utf-8")
@@ -41,10 +41,10 @@ def test_what_would_the_model_say_if_it_looked_elsewhere(ask: Visit, server: str
     assert box.locator("del").all_inner_texts() == ["red"]
     assert box.locator("ins").all_inner_texts() == ["blue"]
     box.get_by_label("Pin step").select_option("0")
-    box.get_by_role("button", name="Sweep the step").click()
+    box.get_by_role("button", name="Sweep the word").click()
     box.locator(".problem", has_text="A sweep is of the sentence and translation above").wait_for()
     source.fill(original)
-    box.get_by_role("button", name="Sweep the step").click()
+    box.get_by_role("button", name="Sweep the word").click()
     box.locator("details").nth(1).wait_for()
     pieces = page.locator("#why .stages tbody tr").count()
     assert box.locator("details").first.locator("tbody tr").count() == pieces
@@ -66,12 +66,12 @@ def test_the_address_asks_what_if_again(ask: Visit, server: str) -> None:
     box.get_by_label("Source").fill("drei rot haus")
     box.get_by_label("Translation begins with").fill("two")
     box.get_by_label("Pin step").select_option("1")
-    box.get_by_label("to look only at").select_option("2")
+    box.get_by_label("to look at").select_option("2")
     box.get_by_role("button", name="What if?").click()
     box.locator("details[open]", has_text="begins with: two, step 2, “red”, looks only at “haus”").wait_for()
     page.reload()
     box.locator("details[open]", has_text="begins with: two, step 2, “red”, looks only at “haus”").wait_for()
-    labels = ("Source", "Translation begins with", "Pin step", "to look only at")
+    labels = ("Source", "Translation begins with", "Pin step", "to look at")
     assert [box.get_by_label(name).input_value() for name in labels] == ["drei rot haus", "two", "1", "2"]
     page.go_back()
     box.locator("details[open]", has_text="source: drei blau haus").wait_for()
@@ -170,7 +170,7 @@ def test_a_weight_leads_to_what_if(ask: Visit, server: str) -> None:
     said.wait_for()
     assert "Model: learnt" in box.inner_text()
     assert page.evaluate("document.activeElement.id") == "whatif-title"
-    assert box.get_by_label("to look only at").input_value() == "2"
+    assert box.get_by_label("to look at").input_value() == "2"
     page.get_by_label("Shown run").select_option("1")
     box.locator("strong", has_text="transformer").wait_for()
     said.wait_for()
@@ -194,12 +194,16 @@ def test_a_sentence_of_the_evaluation_is_found_and_opened(ask: Visit, server: st
     page.locator("#sentence .reference").wait_for()
     source = corpus.locator("tbody tr", has=page.get_by_role("button", name="Open line 2", exact=True))
     assert page.locator("#sentence .sentence").first.inner_text() in source.inner_text()
-    page.get_by_label("Shown run").select_option(label="reference, learnt")
+    page.get_by_label("Shown run").select_option(label="reference, bahdanau additive gru (learnt)")
     assert said(page) in page.locator("#sentence .reference").inner_text()
-    assert page.locator("#about").inner_text().startswith("learnt: German → English · BLEU ")
+    assert page.locator("#about").inner_text().startswith("bahdanau additive gru (learnt): German → English · BLEU ")
     page.get_by_label("Model").select_option("conv")
     corpus.get_by_text("has not been evaluated").wait_for()
-    assert page.locator("#about").inner_text().startswith("conv: German → English · not evaluated yet; valid")
+    assert (
+        page.locator("#about")
+        .inner_text()
+        .startswith("conv additive (conv): German → English · not evaluated yet; valid")
+    )
 
 
 def test_a_link_of_the_contents_leaves_the_address(ask: Visit, server: str) -> None:

@@ -46,10 +46,10 @@ def test_the_sentences_before_a_text(ask: Visit, address: str) -> None:
     whatif.locator("summary", has_text="sentences before: 3 hours").wait_for()
     page.get_by_label("Units").select_option("pieces")
     whatif.get_by_label("Pin step").select_option("0")
-    pinned = whatif.get_by_label("to look only at").locator("option").count()
+    pinned = whatif.get_by_label("to look at").locator("option").count()
     assert pinned == page.locator("#why .stages tbody tr").count() > 6, "the pieces before are slots, too"
     whatif.get_by_label("What was said before, a line each").fill("12 feet\n1 metre")
-    whatif.get_by_role("button", name="Sweep the step").click()
+    whatif.get_by_role("button", name="Sweep the word").click()
     whatif.locator("td", has_text="(2 before)").first.wait_for()
     page.get_by_role("button", name="Compare attention with gradient and erasure").click()
     page.locator("#explain th", has_text="12 feet").wait_for()

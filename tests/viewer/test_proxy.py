@@ -82,6 +82,7 @@ def test_the_page_works_under_a_path_and_another_name(
     context = browser.new_context(ignore_https_errors=True)
     page, problems = context.new_page(), list[str]()
     page.set_default_timeout(1000 * TIMEOUT)
+    api.expect.set_options(timeout=1000 * TIMEOUT)
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("response", lambda answer: problems.append(answer.url) if answer.status >= 400 else None)
     page.goto(f"{address}/{path}#text=zwei+drei")

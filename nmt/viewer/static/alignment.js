@@ -18,6 +18,7 @@ import {
   viewOf,
   wordsOf,
 } from "./weights.js";
+import { unseenNote } from "./telling.js";
 import { number, part, percent, visible } from "./text.js";
 import { waysLine } from "./ways.js";
 
@@ -345,6 +346,18 @@ function legend(source, hypothesis) {
   );
 }
 
+/** Light the words of both sentences, and their partners, as they are pointed at or chosen. */
+export function lightPartners(lines, view, selection) {
+  lights(lines, selection, valueOf);
+  const kept = strongest(view.weights, 0.75);
+  selection.listen((value) => {
+    for (const each of lines.querySelectorAll("[data-row], [data-column]")) {
+      each.classList.toggle("lit", isLit(each, value));
+      each.classList.toggle("partner", !isLit(each, value) && isPartner(view, kept, each, value));
+    }
+  });
+}
+
 /** Source and target of a translation as lines of words that light each other's partners. */
 export function showSentences(box, translation, hypothesis, settings, selection, ways) {
   const cross = wordsOf(translation, hypothesis, settings);
@@ -357,18 +370,14 @@ export function showSentences(box, translation, hypothesis, settings, selection,
     ),
     sentence(translation.source, columns, "column", selection, "Source", unattended(hypothesis.doubt)),
     sentence(hypothesis, rows, "row", selection, "Translation", doubtful(hypothesis.doubt)),
+    unseenNote(translation),
     legend(translation.source, hypothesis),
   );
   const status = h("p", { class: "status", role: "status" });
   if (cross) {
-    lights(lines, selection, valueOf);
-    const kept = strongest(cross.weights, 0.75);
+    lightPartners(lines, cross, selection);
     selection.listen((value) => {
       status.textContent = said(cross, value);
-      for (const each of lines.querySelectorAll("[data-row], [data-column]")) {
-        each.classList.toggle("lit", isLit(each, value));
-        each.classList.toggle("partner", !isLit(each, value) && isPartner(cross, kept, each, value));
-      }
     });
   }
   box.replaceChildren(lines, cross ? h("div", { class: "chosen" }, status, waysLine(cross, selection, ways)) : status);

@@ -2,6 +2,7 @@
 
 import { get, post } from "./api.js";
 import { Corrections } from "./corrections.js";
+import { described, tried } from "./described.js";
 import { choice, entry, goTo, h } from "./dom.js";
 import { CorpusSection } from "./evaluation.js";
 import { Explanation } from "./explain.js";
@@ -15,6 +16,7 @@ import { section, Viewer } from "./viewer.js";
 const INCLUDE = ["alignment", "weights", "self_weights", "alternatives", "stages", "vectors", "beam", "doubt"];
 
 const SERVE_TWO = "python -m nmt.serve 'run=[checkpoints/A,checkpoints/B]'";
+const NARROW = window.matchMedia("(max-width: 640px)");
 
 const IN_PARTS =
   "The text is long, so the model read it in parts. Translate one sentence to see Why this weight and Search.";
@@ -22,18 +24,8 @@ const IN_PARTS =
 /** What is forgotten when another sentence is translated. */
 const ANOTHER = { prefix: "", hypothesis: "", step: "", piece: "", memory: "", ...UNASKED };
 
-/** A model in one line: its languages, and how good it is. */
-function described(model) {
-  const languages = model.languages ?? [model.source, model.target].filter(Boolean);
-  const { bleu, chrf } = model.validation ?? {};
-  const best = chrf === undefined ? bleu && `BLEU ${bleu.toFixed(2)}` : `chrF ${chrf.toFixed(2)}`;
-  const score = model.chrf ?? model.bleu;
-  const exact = model.chrf ? `, exact matches ${Number(score.exact).toFixed(1)} %` : "";
-  const quality = score
-    ? `${model.chrf ? "chrF" : "BLEU"} ${Number(score.score).toFixed(2)}${exact} on ${score.split} (${score.signature})`
-    : `not evaluated yet${best ? `; validation ${best}` : ""}`;
-  return `${model.id}: ${languages.join(" → ")} · ${quality}`;
-}
+/** A model by what tells it from the others, and by its id. */
+const named = ({ id, name }) => (name === id ? id : `${name} (${id})`);
 
 /** The page; its parts are made once, and shown again for each translation. */
 class Page {
@@ -64,16 +56,20 @@ class Page {
     this.shown = "";
   }
 
-  model(name, fallback) {
-    return this.models.find(({ id }) => id === this.settings.get(name)) ?? fallback;
-  }
-
   get first() {
-    return this.model("model", this.models[0]);
+    return this.models.find(({ id }) => id === this.settings.get("model")) ?? this.models[0];
   }
 
+  /** The model beside it: the next one, unless another one or none was chosen. */
   get second() {
-    return this.settings.get("with") ? this.model("with", null) : null;
+    if (this.settings.get("with") === "none") return null;
+    const others = this.models.filter((model) => model !== this.first); // never the model beside itself
+    return others.find(({ id }) => id === this.settings.get("with")) ?? others[0] ?? null;
+  }
+
+  /** The sentence of the page: what was written, else the first example. */
+  get text() {
+    return this.settings.get("text", this.first.examples[0] ?? "");
   }
 
   request() {
@@ -160,11 +156,11 @@ class Page {
   /** The box, the settings, and the button. */
   form() {
     const { settings } = this;
-    const names = this.models.map(({ id }) => [id, id]);
+    const names = this.models.map((model) => [model.id, named(model)]);
     this.box = h(
       "textarea",
-      { rows: 3, dir: "auto", lang: this.first.source ?? null },
-      settings.get("text", this.first.example),
+      { rows: 2, dir: "auto", lang: this.first.source ?? null },
+      this.text,
     );
     this.before = h("textarea", { rows: 2, dir: "auto", lang: this.first.source ?? null }, settings.get("context"));
     this.prefix = h("input", { type: "text", dir: "auto", value: settings.get("prefix") });
@@ -187,7 +183,7 @@ class Page {
         return;
       }
       // A beginning that was chosen for another sentence does not fit this one.
-      const kept = this.prefix.value === settings.get("prefix") && text !== settings.get("text", this.first.example);
+      const kept = this.prefix.value === settings.get("prefix") && text !== this.text;
       const prefix = kept ? "" : this.prefix.value;
       const next = { text, context: this.before.value, prefix, ...this.terms.values() };
       const isAnother = Object.keys(next).some((name) => next[name] !== settings.get(name));
@@ -214,22 +210,31 @@ class Page {
       h(
         "div",
         { class: "controls" },
-        entry("Translation begins with", this.prefix),
+        this.button,
         this.models.length > 1 ? choice("Model", names, this.first.id, (model) => settings.set({ model })) : null,
         this.models.length > 1
-          ? choice("Compare with", [["", "none"], ...names], settings.get("with"), (other) =>
+          ? choice("Compare with", [["none", "none"], ...names], this.second?.id ?? "none", (other) =>
               settings.set({ with: other }),
             )
           : null,
-        limit("beam", "Beam size", this.first.search?.beam_size, 50),
-        limit("nbest", "Hypotheses", 1, 20),
-        this.button,
       ),
-      this.terms.element,
-      this.models.length > 1
-        ? null
-        : h("p", { class: "note" }, "To compare two models, serve both: ", h("code", {}, SERVE_TWO)),
       this.status,
+      h(
+        "details",
+        { open: !NARROW.matches || Boolean(this.terms.values().terms) },
+        h("summary", {}, "Search and terms"),
+        h(
+          "div",
+          { class: "controls" },
+          entry("Translation begins with", this.prefix),
+          limit("beam", "Beam size", this.first.search?.beam_size, 50),
+          limit("nbest", "Hypotheses", 1, 20),
+        ),
+        this.terms.element,
+        this.models.length > 1
+          ? null
+          : h("p", { class: "note" }, "To compare two models, serve both: ", h("code", {}, SERVE_TWO)),
+      ),
     );
   }
 
@@ -245,12 +250,16 @@ class Page {
 
   start(main) {
     const ask = section("translate", "Translate");
-    ask.body.append(this.form(), this.files());
+    this.tried = h("div", {});
+    ask.body.append(this.tried, this.form(), this.files());
+    this.menu = h("nav", { "aria-label": "Sections" }, h("ul", {}));
     this.whatif.element.hidden = this.explain.element.hidden = true;
-    const [sentence, ...parts] = this.viewer.parts;
+    const [sentence, beside, ...parts] = this.viewer.parts;
     main.replaceChildren(
       ask.element,
       sentence.element,
+      this.menu,
+      beside.element,
       this.corrections.element,
       ...parts.map((each) => each.element),
       this.whatif.element,
@@ -271,13 +280,14 @@ class Page {
       };
       return h("li", {}, h("a", { href: `#${id}`, onclick: go }, document.getElementById(`${id}-title`).textContent));
     };
-    document.querySelector("nav ul").replaceChildren(...sections.map(link));
+    this.menu.firstChild.replaceChildren(...sections.map(link));
   }
 
   /** Translate again if the text, the prefix, the models or the search have changed. */
   async update(names = null) {
     const { settings } = this;
-    document.querySelector("#about").textContent = described(this.first);
+    document.querySelector("#about").replaceChildren(...described(this.first, named(this.first)));
+    this.tried.replaceChildren(...tried(this.first, (text) => settings.set({ ...ANOTHER, text })));
     await this.corpus.update(this.first, this.second);
     const asked = ["text", "context", "prefix", "model", "with", "beam", "nbest", "terms", "keep", "memory"];
     const key = JSON.stringify(asked.map((name) => settings.get(name)));
@@ -286,7 +296,7 @@ class Page {
       return;
     }
     this.shown = key;
-    const text = settings.get("text", this.first.example);
+    const { text } = this;
     if (this.box.value !== text) this.box.value = text;
     if (this.before.value !== settings.get("context")) this.before.value = settings.get("context");
     if (this.prefix.value !== settings.get("prefix")) this.prefix.value = settings.get("prefix");
@@ -300,7 +310,9 @@ class Page {
     try {
       const found = await this.translated(text);
       if (key !== this.shown) return; // a later request has overtaken this one
+      const opens = !this.viewer.translations && !settings.get("text") && !settings.get("step");
       this.viewer.show(found.translations, { same: found.same, reference: this.corpus.row(text)?.reference ?? null });
+      if (opens) this.viewer.chooseTelling();
       this.showQuestions();
       this.list();
       const { timing } = found;
@@ -320,7 +332,8 @@ class Page {
     const asked = { model: this.first.id, text, target: row.reference, include: ["alignment", "weights"] };
     const body = { ...asked, ...this.context(this.first) };
     const { translations } = await post("v1/score", body);
-    return [{ name: `reference, ${this.first.id}`, translation: { ...translations[0], gold: row.gold ?? null } }];
+    const translation = { ...translations[0], gold: row.gold ?? null };
+    return [{ name: `reference, ${named(this.first)}`, translation, reference: true }];
   }
 
   async translated(text) {
@@ -328,20 +341,20 @@ class Page {
     const more = { ...this.terms.request(), ...(this.settings.get("memory") === "off" ? { memory: false } : {}) };
     const body = { ...this.request(), text, include: INCLUDE, ...(prefix ? { prefix } : {}), ...more };
     const one = await post("v1/translate", { ...body, ...this.context(this.first) });
-    const translations = [{ name: this.first.id, translation: one.translations[0] }];
+    const translations = [{ name: named(this.first), translation: one.translations[0] }];
     if (!this.second) {
       translations.push(...(await this.reference(text)));
       return { translations, same: null, timing: one.timing };
     }
     const seen = this.context(this.second);
     const two = await post("v1/translate", { ...body, ...seen, model: this.second.id });
-    translations.push({ name: this.second.id, translation: two.translations[0] });
+    translations.push({ name: named(this.second), translation: two.translations[0] });
     const target = translations[0].translation.hypotheses[0].text;
     const forced =
       target && this.second.attends
         ? await post("v1/score", { ...seen, model: this.second.id, text, target, include: ["alignment", "weights"] })
         : null;
-    const same = forced && { name: this.second.id, translation: forced.translations[0] };
+    const same = forced && { name: named(this.second), translation: forced.translations[0] };
     translations.push(...(await this.reference(text)));
     return { translations, same, timing: one.timing };
   }

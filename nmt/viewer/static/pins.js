@@ -1,5 +1,6 @@
 /** What can be pinned: the steps that write a word or a piece, and the source pieces that they may look at. */
 
+import { percent } from "./text.js";
 import { contextOf, pieceUnits, wordUnits } from "./weights.js";
 
 /** The numbers of "4,5": how the address and the options of a choice write the pieces of a unit. */
@@ -43,11 +44,17 @@ export function stepsOf({ pieces }) {
   return first === last ? `step ${first}` : `steps ${first} to ${last}`;
 }
 
-/** What is pinned, in one phrase. */
-export function pinPhrase(step, source) {
+/** What is pinned, in one phrase. @param {number} weight that the source word or piece has, from 0 to 1 */
+export function pinPhrase(step, source, weight = 1) {
   const count = source.pieces.length;
+  const looks = step.pieces.length > 1 ? "look" : "looks";
   return (
-    `${stepsOf(step)}, “${step.label}”, ${step.pieces.length > 1 ? "look" : "looks"} only at “${source.label}”` +
+    `${stepsOf(step)}, “${step.label}”, ${looks} ${lookedAt(source.label, weight)}` +
     (count > 1 ? ` (${count} pieces)` : "")
   );
+}
+
+/** "only at “word”", or with which part of the weight. */
+export function lookedAt(label, weight = 1) {
+  return weight === 1 ? `only at “${label}”` : `at “${label}” with ${percent(weight)} of the weight`;
 }

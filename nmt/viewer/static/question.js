@@ -2,7 +2,8 @@
 
 import { post } from "./api.js";
 import { choice, entry, h } from "./dom.js";
-import { numbersOf, pinnable, pinPhrase, unitWith } from "./pins.js";
+import { numbersOf, pinnable, pinPhrase, stepsOf, unitWith } from "./pins.js";
+import { bestSweep } from "./telling.js";
 import { visible } from "./text.js";
 import { contextOfRequest } from "./weights.js";
 import { answerOf } from "./whatif.js";
@@ -48,6 +49,8 @@ export class WhatIf {
     this.before = h("textarea", { rows: 2, dir: "auto" }, value("ifbefore", this.sent.join("\n")));
     this.step = value("ifstep", "");
     this.piece = value("ifpiece", "");
+    this.weight = h("input", { type: "number", min: 0, max: 1, step: 0.05, oninput: () => this.sayPinned() });
+    this.weight.value = value("ifweight", "1");
     this.pins = h("span", { class: "parts" });
     this.phrase = h("p", { class: "note", role: "status" });
     this.drawPins();
@@ -55,8 +58,8 @@ export class WhatIf {
       h(
         "p",
         { class: "note" },
-        "Change the sentence, begin the translation, or make a word look at one source word only. ",
-        "The answer is the difference. A sweep makes one step look at every source piece in turn.",
+        "Change the sentence, begin the translation, or make a word look at one source word, with all of its weight ",
+        "or a part. The answer is the difference. A sweep makes a word look at every source word in turn.",
         this.model.heads.length > 1 ? " A pinned step looks there with all heads of all layers." : "",
       ),
       h(
@@ -67,10 +70,26 @@ export class WhatIf {
         ". Baseline: ",
         h("bdi", {}, visible(translation.hypotheses[0].text)),
       ),
+      this.offer(),
       this.form(),
       this.phrase,
       this.answers,
     );
+  }
+
+  /** A button for the sweep that shows most. */
+  offer() {
+    const best = bestSweep(this.translation, this.translation.hypotheses[0]);
+    if (!best) return "";
+    const go = () => {
+      if (this.settings.get("unit", "words") !== best.unit) this.settings.set({ unit: best.unit });
+      this.pin(best.step.pieces, []);
+    };
+    const why = best.copies
+      ? " It is copied: see which source word the copy needs."
+      : " It looks at one source word more than all others do.";
+    const name = h("bdi", {}, `“${best.step.label}”`);
+    return h("p", { class: "offer" }, h("button", { type: "button", onclick: go }, "Sweep ", name), why);
   }
 
   /** Show the same pins in other units: the word of a piece, the first piece of a word. */
@@ -90,6 +109,7 @@ export class WhatIf {
     const [words, pieces] = ["words", "pieces"].map((unit) => pinnable(this.translation, unit));
     const wanted = this.settings.get("unit", "words") === "words" ? [words, pieces] : [pieces, words];
     this.units = wanted.find(fits) ?? pieces;
+    this.sweeps = this.units === words;
     if (!listed(this.units.steps, this.step)) this.step = "";
     if (this.piece === "" || !listed(this.units.sources, this.piece)) this.piece = this.units.sources[0].pieces.join();
     const set = (name) => (value) => {
@@ -103,11 +123,12 @@ export class WhatIf {
     this.pins.replaceChildren(
       choice("Pin step", [["", "none"], ...steps], this.step, set("step")),
       choice(
-        "to look only at",
+        "to look at",
         this.units.sources.map(({ pieces, label }) => [pieces.join(), label]),
         this.piece,
         set("piece"),
       ),
+      entry("with a weight of", this.weight),
     );
     this.sayPinned();
   }
@@ -120,8 +141,7 @@ export class WhatIf {
 
   sayPinned() {
     const [step, source] = this.pinned;
-    const sweeps = step?.pieces.length > 1 ? " Sweep tries the first piece only." : "";
-    this.phrase.textContent = step ? `What if? pins: ${pinPhrase(step, source)}.${sweeps}` : "";
+    this.phrase.textContent = step ? `What if? pins: ${pinPhrase(step, source, Number(this.weight.value))}.` : "";
   }
 
   form() {
@@ -139,15 +159,15 @@ export class WhatIf {
       entry("Translation begins with", this.prefix, "grow"),
       this.pins,
       h("button", { type: "submit" }, "What if?"),
-      h("button", { type: "button", onclick: () => this.ask(true) }, "Sweep the step"),
+      h("button", { type: "button", onclick: () => this.ask(true) }, this.sweeps ? "Sweep the word" : "Sweep the step"),
     );
   }
 
   /** What the form changes, as the edits of a request; a sweep needs no pin. */
   edits(sweep) {
     const lines = linesOf(this.before.value);
-    const source = numbersOf(this.piece);
-    const pins = sweep ? [] : numbersOf(this.step).map((step) => ({ step, source }));
+    const pin = { source: numbersOf(this.piece), weight: Number(this.weight.value) };
+    const pins = sweep ? [] : numbersOf(this.step).map((step) => ({ step, ...pin }));
     return {
       ...(this.source.value === this.translation.source.text ? {} : { text: this.source.value }),
       ...(lines.join("\n") === this.sent.join("\n") ? {} : { context: lines }),
@@ -163,7 +183,7 @@ export class WhatIf {
    */
   pin(steps, pieces) {
     const question = steps.length ? (pieces.length ? "edits" : "sweep") : "";
-    const pinned = { ifstep: steps.join(), ifpiece: pieces.join() };
+    const pinned = { ifstep: steps.join(), ifpiece: pieces.join(), ifweight: "" };
     this.settings.set({ if: question, iftext: "", ifbefore: "", ifprefix: "", ...pinned });
     this.draw();
     if (question) this.answer(question === "sweep");
@@ -179,14 +199,17 @@ export class WhatIf {
       ifprefix: prefix,
       ifstep: this.step,
       ifpiece: this.step === "" || sweep ? "" : this.piece,
+      ifweight: this.step === "" || sweep || this.weight.value === "1" ? "" : this.weight.value,
     });
     this.answer(sweep);
   }
 
   refusal(sweep, edits) {
     const some = Object.keys(edits).length > 0;
+    if (edits.pins && (this.weight.value === "" || !this.weight.checkValidity()))
+      return "The weight must be a number from 0 to 1.";
     if (!sweep) return some ? null : "Nothing is edited yet: change a sentence, give a prefix, or choose a step.";
-    if (this.step === "") return "Choose a step first.";
+    if (this.step === "") return "Choose a word first.";
     return some ? "A sweep is of the sentence and translation above: undo the changes here first." : null;
   }
 
@@ -200,16 +223,16 @@ export class WhatIf {
     }
     const { translation } = this;
     const [pinned, looked] = this.pinned;
-    const step = pinned?.pieces[0];
+    const swept = this.sweeps ? pinned?.pieces : pinned?.pieces[0]; // at words, or at pieces
     const asked = { text: translation.source.text, ...contextOfRequest(translation) };
-    const body = { ...this.request(), ...asked, edits, ...(sweep ? { sweep: step } : {}) };
+    const body = { ...this.request(), ...asked, edits, ...(sweep ? { sweep: swept } : {}) };
     const key = JSON.stringify(body);
-    const title = sweep ? `Sweep of step ${step + 1}` : this.title(edits, pinned, looked);
+    const title = sweep ? `Sweep of ${stepsOf(pinned)}, “${pinned.label}”` : this.title(edits, pinned, looked);
     try {
       if (!this.answered.has(key)) {
         const answer = await post("v1/whatif", body);
         if (translation !== this.translation) return; // another sentence has been translated meanwhile
-        const parts = answerOf(answer, step, edits.pins ? looked.label : "");
+        const parts = answerOf(answer, pinned, edits.pins ? { ...looked, weight: edits.pins[0].weight } : null);
         this.answered.set(key, h("details", {}, h("summary", {}, title), ...parts));
       }
       for (const old of this.answers.querySelectorAll("details[open]")) old.open = false;
@@ -225,7 +248,7 @@ export class WhatIf {
     const name = { text: "source", context: "sentences before", prefix: "begins with" };
     const said = ([key, value]) =>
       key === "pins"
-        ? pinPhrase(pinned, looked)
+        ? pinPhrase(pinned, looked, value[0].weight)
         : `${name[key]}: ${Array.isArray(value) ? value.map(visible).join(" / ") || "none" : visible(value)}`;
     return Object.entries(edits).map(said).join(", ");
   }

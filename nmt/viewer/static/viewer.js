@@ -7,6 +7,7 @@ import { showSearch } from "./search.js";
 import { QUESTIONS, Selection, UNASKED } from "./state.js";
 import { showWhy } from "./why.js";
 import { visible } from "./text.js";
+import { tellingPiece, tellingRow } from "./telling.js";
 import { carried } from "./ways.js";
 import { crossHead, viewOf, wordsOf } from "./weights.js";
 
@@ -64,7 +65,8 @@ export class Viewer {
 
   /**
    * Show a sentence.
-   * @param {{name: string, translation: object}[]} translations of one source, one for each run.
+   * @param {{name: string, translation: object, reference?: boolean}[]} translations of one source, one for each
+   *   run; a reference is no run.
    * @param {object} [more] reference: text; same: the first's text under the second model.
    */
   show(translations, { reference = null, same = null } = {}) {
@@ -105,8 +107,9 @@ export class Viewer {
       this.hypothesis.pieces.some((piece) => piece.alternatives);
     this.search.element.hidden = !searched;
     if (searched) redraw(this.search.body, () => this.drawSearch());
-    this.beside.element.hidden = this.translations.length < 2;
-    if (this.translations.length > 1) redraw(this.beside.body, () => this.drawBeside());
+    const runs = this.translations.filter(({ reference }) => !reference).length;
+    this.beside.element.hidden = runs < 2;
+    if (runs > 1) redraw(this.beside.body, () => this.drawBeside());
     if (this.isStale) this.explainWeight("words", this.selection.chosen);
   }
 
@@ -144,7 +147,14 @@ export class Viewer {
     ];
   }
 
-  /** Show how the weight of a chosen word or cell is computed, by the first piece of its words. */
+  /** Choose the word whose weight says most. */
+  chooseTelling() {
+    const view = wordsOf(this.current, this.hypothesis, this.settings);
+    const row = view ? tellingRow(view) : null;
+    if (row !== null) this.selection.choose({ row });
+  }
+
+  /** Show how the weight of a chosen word or cell is computed, by the first piece of its words that has letters. */
   explainWeight(unit, { row, column }) {
     const view = viewOf(this.current, this.hypothesis, {
       use: "cross",
@@ -153,8 +163,9 @@ export class Viewer {
       shift: this.settings.get("shift") === "" ? null : this.settings.get("shift"),
     });
     if (!view) return;
-    const pieceOf = (units, at) => (at === undefined ? undefined : units[at]?.pieces[0]);
-    const [step, piece] = [pieceOf(view.rows, row), pieceOf(view.columns, column)];
+    const pieceOf = (units, at, pieces) => (units[at] ? tellingPiece(units[at], pieces) : undefined);
+    const step = pieceOf(view.rows, row, this.hypothesis.pieces);
+    const piece = pieceOf(view.columns, column, this.current.source.pieces);
     const changes = {
       ...(step === undefined ? {} : { step: step + Number(view.shift ?? 0), piece: "" }),
       ...(piece === undefined ? {} : { piece }),

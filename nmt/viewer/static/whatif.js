@@ -3,6 +3,7 @@
 import { bar, h, table } from "./dom.js";
 import { saving } from "./export.js";
 import { barsFigure } from "./figures.js";
+import { lookedAt, stepsOf } from "./pins.js";
 import { number, percent, visible } from "./text.js";
 
 /** The words of both texts as one line of marks: deleted, inserted, changed. */
@@ -44,7 +45,7 @@ function stepsTable(answer) {
   );
 }
 
-/** What the model says at a pinned step, after the words that it has said before, looking only at `looked`. */
+/** What the model says at a pinned step, after the words that it has said before, looking as `looked` says. */
 export function pinnedLine(answer, step, looked) {
   const pieces = answer.baseline.hypotheses[0].pieces;
   const change = looked && answer.differences.steps[step];
@@ -62,7 +63,7 @@ export function pinnedLine(answer, step, looked) {
       "p",
       {},
       `Step ${step + 1}${said ? ` (after “${before.length > 3 ? "… " : ""}${said}”)` : ""}, `,
-      `looking only at “${looked}”, `,
+      `looking ${looked}, `,
       own ? "still says " : "says ",
       h("strong", {}, visible(change.best)),
       ` (${share(change.best_log_prob)})`,
@@ -78,19 +79,21 @@ function pinnedPiece(answer, row) {
   return (row.sentence ?? null) === null ? text : `${text} (${sentences - row.sentence} before)`;
 }
 
-function sweepTable(answer, step) {
-  const piece = answer.baseline.hypotheses[0].pieces[step]?.text ?? "";
+function sweepTable(answer, unit) {
+  const word = answer.sweep.some(({ source }) => Array.isArray(source));
   const rows = answer.sweep.map((row) => [
     pinnedPiece(answer, row),
     h("span", { class: "share" }, bar(Math.exp(row.log_prob)), ` ${percent(Math.exp(row.log_prob))}`),
     visible(row.best),
     percent(Math.exp(row.best_log_prob)),
-    row.best === piece ? "the same" : "another",
+    row.same ? "the same" : "another",
   ]);
+  const kind = word ? "word" : "piece";
+  const says = `${stepsOf(unit)}, “${unit.label}”: all attention pinned to one source ${kind} after the other.`;
   return [
-    h("p", {}, `Step ${step + 1}, “${visible(piece)}”: all attention pinned to one piece after the other.`),
+    h("p", {}, says[0].toUpperCase() + says.slice(1)),
     table(
-      ["all attention on", `probability of “${visible(piece)}”`, "most probable piece", "its probability", ""],
+      ["all attention on", `probability of “${unit.label}”`, `most probable ${kind}`, "its probability", ""],
       rows,
       "Sweep",
       { class: "texts" },
@@ -118,17 +121,18 @@ export function barsOf(answer) {
 
 /**
  * The answer of the server as elements.
- * @param {number | undefined} step the first that is pinned, or the one that is swept.
- * @param {string} looked what the pinned steps look at; "" without a pin.
+ * @param {import("./weights.js").Unit | undefined} unit whose steps are pinned or swept.
+ * @param {{label: string, weight: number} | null} pinned what the pinned steps look at; null without a pin.
  */
-export function answerOf(answer, step, looked = "") {
+export function answerOf(answer, unit, pinned = null) {
   const parts = [];
+  const looked = pinned && lookedAt(pinned.label, pinned.weight);
   if (answer.variant) {
     const [before, after] = [answer.baseline.hypotheses[0], answer.variant.hypotheses[0]];
     const changed = answer.differences.words.filter(({ kind }) => kind !== "same").length;
     const again = looked ? "The model translates the sentence again, so words before the step may change, too. " : "";
     parts.push(
-      ...pinnedLine(answer, step, looked),
+      ...pinnedLine(answer, unit?.pieces[0], looked),
       h(
         "p",
         { role: "status" },
@@ -146,9 +150,9 @@ export function answerOf(answer, step, looked = "") {
       ),
     );
   }
-  if (answer.sweep) parts.push(...sweepTable(answer, step));
+  if (answer.sweep) parts.push(...sweepTable(answer, unit));
   const title = answer.sweep
-    ? `Probability at step ${step + 1}, by what it looks at`
+    ? `Probability at ${stepsOf(unit)}, by what is looked at`
     : "Change of log-probability by step";
   parts.push(
     saving("whatif", {

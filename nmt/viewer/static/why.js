@@ -5,6 +5,7 @@ import { windowFigure } from "./figures.js";
 import { saving } from "./export.js";
 import { normaliserLine, temperatureSlider } from "./normaliser.js";
 import { contextLines, energyLines, lineItem } from "./numbers.js";
+import { speaks } from "./telling.js";
 import { number, percent, visible, WORD_BEGINS } from "./text.js";
 import { pinnable, unitWith } from "./pins.js";
 import { contextOf, crossHead, headTitle, positionsOf } from "./weights.js";
@@ -181,7 +182,8 @@ export function showWhy(box, translation, hypothesis, settings, pin = null) {
   const stage = stages[one.layer];
   const pieces = slots.slice(0, stage.shape[2]).map((piece) => visible(piece.text));
   const steps = hypothesis.pieces.map((piece, at) => [at, `${at + 1}: ${visible(piece.text)}`]);
-  const step = Math.min(Number(settings.get("step", "0")) || 0, steps.length - 1);
+  const first = Math.max(0, hypothesis.pieces.findIndex((piece) => speaks(piece.text))); // not a space for a space
+  const step = Math.min(Number(settings.get("step") || first) || 0, steps.length - 1);
   const row = stageRow(stage, one.head, step);
   const strongestPiece = row.weights.indexOf(Math.max(...row.weights));
   const wanted = settings.get("piece");

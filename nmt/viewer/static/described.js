@@ -1,0 +1,36 @@
+/** A model in words: its languages, its text, how good it is, and what to try. */
+
+import { h } from "./dom.js";
+import { visible } from "./text.js";
+
+const languagesOf = (model) => model.languages ?? [model.source, model.target].filter(Boolean);
+
+/** How good a model is; the signature of a score says how it was computed. */
+function quality(model) {
+  const { bleu, chrf } = model.validation ?? {};
+  const best = chrf === undefined ? bleu && `BLEU ${bleu.toFixed(2)}` : `chrF ${chrf.toFixed(2)}`;
+  const score = model.chrf ?? model.bleu;
+  if (!score) return { text: `not evaluated yet${best ? `; validation ${best}` : ""}`, signature: null };
+  const exact = model.chrf ? `, exact matches ${Number(score.exact).toFixed(1)} %` : "";
+  const figure = `${model.chrf ? "chrF" : "BLEU"} ${Number(score.score).toFixed(2)}${exact}`;
+  return { text: `${figure} on ${score.split}`, signature: score.signature };
+}
+
+/** A line on a model: its name, its languages, and how good it is. @returns {(string | Node)[]} */
+export function described(model, name) {
+  const { text, signature } = quality(model);
+  const languages = languagesOf(model).join(" → ");
+  return [`${name}: ${languages} · `, h("span", { title: signature }, text)];
+}
+
+/** What a model was trained on, with sentences of its text to click. @returns {Node[]} */
+export function tried(model, translate) {
+  const { pairs, data } = model.trained_on ?? {};
+  const of = data ? ` of ${data}` : "";
+  const text = pairs ? `Trained on ${pairs.toLocaleString("en")} pairs${of}, such as:` : "Such as:";
+  const button = (example) =>
+    h("button", { type: "button", class: "small", dir: "auto", onclick: () => translate(example) }, visible(example));
+  if (!model.examples.length) return pairs ? [h("p", { class: "tried" }, `${text.replace(", such as:", "")}.`)] : [];
+  const offered = model.examples.flatMap((each) => [button(each), " "]);
+  return [h("p", { class: "tried" }, text, " ", h("span", {}, offered))];
+}

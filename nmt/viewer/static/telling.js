@@ -1,0 +1,74 @@
+/** What says something: a word whose weight is worth looking at, the sweep that shows copying, words never seen. */
+
+import { h } from "./dom.js";
+import { pinnable, unitWith } from "./pins.js";
+import { part, visible } from "./text.js";
+import { viewOf } from "./weights.js";
+
+/** Whether a text has a letter or a digit: not a space, a mark or the end of the sentence. */
+export const speaks = (text) => /[\p{L}\p{N}]/u.test(text.replace(/^<\/?s>$/, ""));
+
+/** The first piece of a unit that has a letter or a digit, or its first. @param {{text: string}[]} pieces of a side */
+export function tellingPiece(unit, pieces) {
+  return unit.pieces.find((at) => speaks(pieces[at]?.text ?? "")) ?? unit.pieces[0];
+}
+
+/** The largest weight of each row that has words, between words: {row, column, weight}. */
+function peaks(view) {
+  return view.rows.flatMap((unit, row) => {
+    if (unit.end || !speaks(unit.label)) return [];
+    const weights = view.weights[row];
+    const column = weights.indexOf(Math.max(...weights));
+    const other = view.columns[column];
+    return !other || other.end || !speaks(other.label) ? [] : [{ row, column, weight: weights[column] }];
+  });
+}
+
+/**
+ * The row whose weight says most: a word that looks at one other word, at another place if there is such a one.
+ * @returns {number | null} null where no word does.
+ */
+export function tellingRow(view) {
+  const clear = peaks(view).filter(({ weight }) => weight >= 0.5);
+  const list = clear.length ? clear : peaks(view);
+  const moved = ({ row, column }) => Math.min(3, Math.abs(row - column));
+  list.sort((one, two) => (clear.length ? moved(two) - moved(one) : 0) || two.weight - one.weight);
+  return list[0]?.row ?? null;
+}
+
+const plain = (label) => label.toLocaleLowerCase().replace(/^[^\p{L}\p{N}]+|[^\p{L}\p{N}]+$/gu, "");
+
+/**
+ * The steps whose sweep shows most: of a word that is copied from the source, else of such a piece, else of the word
+ * that looks most at one source word.
+ * @returns {{unit: "words" | "pieces", step: import("./weights.js").Unit, copies: boolean} | null}
+ */
+export function bestSweep(translation, hypothesis) {
+  const found = (unit, copies) => {
+    const view = viewOf(translation, hypothesis, { unit, shift: 0 });
+    if (!view || view.use !== "cross") return null;
+    const list = peaks(view).filter(
+      ({ row, column }) => !copies || plain(view.rows[row].label) === plain(view.columns[column].label),
+    );
+    const best = list.sort((one, two) => two.weight - one.weight)[0];
+    const step = best && unitWith(pinnable(translation, unit).steps, view.rows[best.row].pieces[0]);
+    return step ? { unit, step, copies } : null;
+  };
+  return found("words", true) ?? found("pieces", true) ?? found("words", false);
+}
+
+/** Which words of the source training never had, in words; null without any, and where nobody knows. */
+export function unseenNote({ source, unseen }) {
+  if (!unseen?.length) return null;
+  const words = [...new Set(unseen.map(([begin, end]) => visible(part(source.text, begin, end))))];
+  const named = words.slice(0, 5).flatMap((word, at) => [at ? ", " : "", h("bdi", {}, `“${word}”`)]);
+  const many = words.length > 1;
+  return h(
+    "p",
+    { class: "problem unseen" },
+    `Not in the training text: `,
+    ...named,
+    words.length > 5 ? ` and ${words.length - 5} more` : "",
+    `. The model guesses ${many ? "these words from their" : "this word from its"} parts.`,
+  );
+}
