@@ -18,9 +18,10 @@ from nmt.compare.verdict import NOT_SIGNIFICANT, ONE_SEED, interval_text, judgem
 from nmt.drawing import fonts
 from nmt.drawing.layout import shorten, wrap
 from nmt.drawing.matrix import matrix
-from nmt.drawing.style import GREY, LONGEST_NAME, MARKERS, figure, legend, line, ruler, style
+from nmt.drawing.style import GREY, LONGEST_NAME, MARKERS, figure, legend, line, pdf, png, ruler, style
 from nmt.evaluation.metrics import TITLES, Metric
 from nmt.evaluation.references import AttentionMap
+from nmt.viewer.blocks import Picture
 
 #: Colours of judgements, without red and green; with one seed, a judgement is grey.
 COLOURS = {
@@ -32,6 +33,11 @@ COLOURS = {
 }
 _COLUMNS = 4  # of panels side by side
 History = Sequence[Mapping[str, float]]
+
+
+def drawn(name: str, picture: Figure, alt: str) -> Picture:
+    """A figure as the picture of a report."""
+    return Picture(name, png(picture), alt, pdf(picture))
 
 
 def scores(comparison: Comparison, split: OnSplit) -> Figure:
