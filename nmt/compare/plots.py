@@ -100,7 +100,7 @@ def forest(rows: Sequence[ForestRow], title: str, score: str, most: float = math
             axes.plot(ends, [place, place], color=colour, linewidth=1.6)
             axes.plot(test.difference, place, "s", color=colour, markersize=4.5)
         axes.annotate(
-            f"{test.difference:+.2f} ({interval_text(test)})",
+            f"{test.difference:+.2f} ({interval_text(test)})".replace("-", "−"),
             (1.0, place),
             xycoords=("axes fraction", "data"),
             xytext=(6, 0),
@@ -125,7 +125,8 @@ def forest(rows: Sequence[ForestRow], title: str, score: str, most: float = math
 
 def curves(comparison: Comparison, *, by_time: bool = True) -> Figure | None:
     """The validations of the variants (`learning_curves`)."""
-    courses = {variant.label: [run.history for run in variant.runs] for variant in comparison.variants}
+    histories = {variant.label: [run.history for run in variant.runs] for variant in comparison.variants}
+    courses = {label: runs for label, runs in histories.items() if any(runs)}  # other programs have none
     return learning_curves(courses, by_time=by_time)
 
 
@@ -170,11 +171,11 @@ def learning_curves(courses: Mapping[str, Sequence[History]], *, by_time: bool =
         "valid_perplexity": "Validation perplexity",
     }
     for axes, x, y in panels:
-        if y == "valid_perplexity" and any(
-            np.size(curve.get_xdata()) for curve in axes.lines
-        ):  # else there is no scale
+        values = np.concatenate([np.asarray(curve.get_ydata(), float) for curve in axes.lines])
+        if y == "valid_perplexity" and values.size:  # else there is no scale
             axes.set_yscale("log")
-            axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            ticks = (1, 2, 5) if values.max() > 5 * values.min() else range(1, 10)
+            axes.yaxis.set_major_locator(LogLocator(subs=ticks))
             axes.yaxis.set_major_formatter(ScalarFormatter())
             axes.yaxis.set_minor_formatter(NullFormatter())
         unit = "perplexity, logarithmic" if y == "valid_perplexity" else TITLES[score]
