@@ -20,6 +20,13 @@ def cells(kind: str) -> list[str]:
     return ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == kind]
 
 
+def test_its_outputs_are_stored() -> None:
+    for cell in json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]:
+        last = ast.parse("".join(cell["source"])).body[-1] if cell["cell_type"] == "code" else None
+        shows = isinstance(last, ast.Expr) or "print(" in "".join(cell["source"])
+        assert bool(cell.get("outputs")) == (last is not None and shows)
+
+
 def displayed(cell: str, names: dict[str, Any]) -> object:
     """Run a cell as a notebook does; the value of its last line if that is an expression."""
     tree = ast.parse(cell)

@@ -34,6 +34,7 @@ ELSEWHERE = {
     "hypotheses=": "needs another program; tests/evaluate/test_hypotheses.py plays one",
     "metrics=": "needs another program; tests/compare/test_metric_commands.py has one",
     "experiment=": "needs a corpus and hours",
+    "checkpoints/classroom": "needs the three models of a lesson",
     "checkpoints/there": "needs a model of each direction; tests/align has small ones",
     "data.source=ja": "needs a corpus and an hour",
     "data.target=zh_Hans": "trains for minutes, with figures of its own",

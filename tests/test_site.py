@@ -21,7 +21,8 @@ FETCHED = re.compile(r"""(?:fetch|importScripts|import|open|Worker)\s*\(\s*(?:["
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The built site."""
-    pytest.importorskip("mkdocs", reason="the site is built with mkdocs, one of the dev extras")
+    for package in ("mkdocs", "latex2mathml"):
+        pytest.importorskip(package, reason="the site is built with mkdocs and latex2mathml, two of the dev extras")
     folder = tmp_path_factory.mktemp("site")
     done = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)],
@@ -39,6 +40,29 @@ def test_every_page_is_built(site: Path) -> None:
     pages = {path.stem for path in (ROOT / "docs").glob("*.md")}
     assert {path.parent.name for path in site.glob("*/index.html")} >= pages - {"index"}
     assert (site / "index.html").is_file()
+
+
+def test_equations_are_mathml_and_no_latex_is_left(site: Path) -> None:
+    written = sum(path.read_text(encoding="utf-8").count("```math") for path in (ROOT / "docs").glob("*.md"))
+    pages = [path.read_text(encoding="utf-8") for path in site.glob("*/index.html")]
+    assert sum(page.count('<div class="equation" tabindex="0"><math ') for page in pages) == written > 30
+    assert not any("language-math" in page for page in pages)
+
+
+def test_the_notebook_is_a_page_with_its_outputs(site: Path) -> None:
+    page = (site / "attention-notebook" / "index.html").read_text(encoding="utf-8")
+    assert page.count("<iframe") == 3
+    assert page.count('alt="heatmap of the weights"') == 1
+    assert "[output " not in page
+    assert "attention-notebook/" in (site / "index.html").read_text(encoding="utf-8")
+
+
+def test_the_script_of_the_theme_finds_what_it_looks_for(site: Path) -> None:
+    """It switches style sheets of highlight.js, and reads the ids of headings as selectors."""
+    for path in site.glob("**/index.html"):
+        page = path.read_text(encoding="utf-8")
+        assert page.count('id="hljs-light"') == page.count('id="hljs-dark"') == 1
+        assert re.findall(r'<h[1-6] id="[^a-z_][^"]*"', page) == [], path
 
 
 def test_a_page_loads_nothing_from_another_host(site: Path) -> None:

@@ -19,9 +19,10 @@ from nmt.compare.verdict import NOT_SIGNIFICANT, ONE_SEED, interval_text, judgem
 from nmt.drawing import fonts
 from nmt.drawing.layout import shorten, wrap
 from nmt.drawing.matrix import matrix
-from nmt.drawing.style import GREY, LONGEST_NAME, MARKERS, figure, legend, line, ruler, style
+from nmt.drawing.style import GREY, LONGEST_NAME, MARKERS, figure, legend, line, pdf, png, ruler, style
 from nmt.evaluation.metrics import TITLES, Metric
 from nmt.evaluation.references import AttentionMap
+from nmt.viewer.blocks import Picture
 
 #: Colours of judgements, without red and green; with one seed, a judgement is grey.
 COLOURS = {
@@ -33,6 +34,11 @@ COLOURS = {
 }
 _COLUMNS = 4  # of panels side by side
 History = Sequence[Mapping[str, float]]
+
+
+def drawn(name: str, picture: Figure, alt: str) -> Picture:
+    """A figure as the picture of a report."""
+    return Picture(name, png(picture), alt, pdf(picture))
 
 
 def scores(comparison: Comparison, split: OnSplit) -> Figure:
@@ -92,7 +98,7 @@ def forest(rows: Sequence[ForestRow], title: str, score: str, most: float = math
             ends = np.clip([test.low, test.high], -most, most)
             axes.plot(ends, [place, place], color=colour, linewidth=1.6)
             axes.plot(test.difference, place, "s", color=colour, markersize=4.5)
-        _beside(axes, place, f"{test.difference:+.2f} ({interval_text(test)})", colour)
+        _beside(axes, place, f"{test.difference:+.2f} ({interval_text(test)})".replace("-", "−"), colour)
     axes.axvline(0, color=COLOURS["baseline"], linewidth=0.8)
     axes.set_ylim(len(entries) - 0.4, -0.6)
     style(axes, x=f"difference in {score}")
@@ -109,7 +115,8 @@ def forest(rows: Sequence[ForestRow], title: str, score: str, most: float = math
 
 def curves(comparison: Comparison, *, by_time: bool = True) -> Figure | None:
     """The validations of the variants (`learning_curves`)."""
-    courses = {variant.label: [run.history for run in variant.runs] for variant in comparison.variants}
+    histories = {variant.label: [run.history for run in variant.runs] for variant in comparison.variants}
+    courses = {label: runs for label, runs in histories.items() if any(runs)}  # other programs have none
     return learning_curves(courses, by_time=by_time)
 
 
@@ -154,9 +161,11 @@ def learning_curves(courses: Mapping[str, Sequence[History]], *, by_time: bool =
         "valid_perplexity": "Validation perplexity",
     }
     for axes, x, y in panels:
-        if y == "valid_perplexity" and any(np.size(curve.get_xdata()) for curve in axes.lines):  # else no scale
+        values = np.concatenate([np.asarray(curve.get_ydata(), float) for curve in axes.lines])
+        if y == "valid_perplexity" and values.size:  # else there is no scale
             axes.set_yscale("log")
-            axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            ticks = (1, 2, 5) if values.max() > 5 * values.min() else range(1, 10)
+            axes.yaxis.set_major_locator(LogLocator(subs=ticks))
             axes.yaxis.set_major_formatter(ScalarFormatter())
             axes.yaxis.set_minor_formatter(NullFormatter())
         unit = "perplexity, logarithmic" if y == "valid_perplexity" else TITLES[score]

@@ -9,11 +9,11 @@ from nmt.compare.grid import grid_table
 from nmt.compare.method import by_design, method
 from nmt.compare.results import OF_HEADS, TESTED
 from nmt.compare.slices import Slicing
+from nmt.compare.table_files import with_best
 from nmt.compare.variants import Comparison, OnSplit, Spread
 from nmt.compare.verdict import baseline_label, count_of, judgement, p_text, verdict
 from nmt.drawing.layout import plain_table
 from nmt.drawing.length_plot import FEW, by_length
-from nmt.drawing.style import png
 from nmt.evaluation.metrics import TITLES
 from nmt.evaluation.references import AttentionMap
 from nmt.translation.named_heads import Heads
@@ -87,6 +87,8 @@ def scores_table(comparison: Comparison, split: OnSplit) -> Table:
     def p_of(metric: str) -> Callable[[int], str]:
         return lambda at: "" if (contrast := split.contrasts[metric][at]) is None else p_text(contrast.p)
 
+    further = [metric for metric in split.contrasts if metric not in TESTED]
+    higher, lower = [TITLES[split.judge], TITLES[other], *further], ["TER", "perplexity"]
     columns: dict[str, Callable[[int], str]] = {
         "seeds": lambda at: str(len(comparison.variants[at].runs)),
         TITLES[split.judge]: figure(split.judge),
@@ -96,12 +98,13 @@ def scores_table(comparison: Comparison, split: OnSplit) -> Table:
         TITLES[other]: figure(other),
         "TER": figure("ter"),
     }
-    for metric in (metric for metric in split.contrasts if metric not in TESTED):
+    for metric in further:
         columns |= {metric: figure(metric), f"p of {metric}": p_of(metric)}
     columns |= {"perplexity": figure("perplexity"), "entropy": figure("attention_entropy")}
     if any(figures["hidden_share"].mean > 0 for figures in split.figures if "hidden_share" in figures):
         columns["share of zeros"] = figure("hidden_share")
-    return _table_of_columns(comparison, split, columns, [judgement(contrasts[at]) for at in split.order])
+    table = _table_of_columns(comparison, split, columns, [judgement(contrasts[at]) for at in split.order])
+    return with_best(table, {**dict.fromkeys(higher, max), **dict.fromkeys(lower, min)})
 
 
 def _scores(comparison: Comparison, split: OnSplit) -> list[Block]:
@@ -126,7 +129,7 @@ def _pictures(comparison: Comparison, split: OnSplit, *, speeds: bool) -> list[B
     blocks: list[Block] = [Heading("Pictures of the scores"), *_pictures_of(comparison, split)]
     course = plots.curves(comparison, by_time=speeds)
     if course is not None:
-        blocks += [Heading("Learning curves"), Picture("learning-curves", png(course), "learning curves")]
+        blocks += [Heading("Learning curves"), plots.drawn("learning-curves", course, "learning curves")]
         blocks.append(Lines(["Means over seeds, up to the last update that all seeds of a variant have reached."]))
     return blocks
 
@@ -134,13 +137,13 @@ def _pictures(comparison: Comparison, split: OnSplit, *, speeds: bool) -> list[B
 def _pictures_of(comparison: Comparison, split: OnSplit) -> list[Block]:
     metric = TITLES[split.judge]
     name = f"{metric} of each variant on {split.name}"
-    blocks: list[Block] = [Picture(f"scores-{split.name}", png(plots.scores(comparison, split)), name)]
+    blocks: list[Block] = [plots.drawn(f"scores-{split.name}", plots.scores(comparison, split), name)]
     if len(split.bins) > 1:
         title = f"{metric} by source length on {split.name}"
         by_bin = [[estimate and estimate.value for estimate in row] for row in split.by_length.rows]
         scores = {variant.label: values for variant, values in zip(comparison.variants, by_bin, strict=True)}
         picture = by_length(split.bins, scores, split.unit, title, metric=metric)
-        blocks.append(Picture(f"by-length-{split.name}", png(picture), title))
+        blocks.append(plots.drawn(f"by-length-{split.name}", picture, title))
     return blocks
 
 
@@ -209,6 +212,7 @@ def _lengths(comparison: Comparison, split: OnSplit) -> list[Block]:
         f"bin with fewer than {FEW} sentences is joined with its neighbour."
     )
     table = grid_table(split.by_length, comparison.labels, split.order)
+    table = with_best(table, dict.fromkeys(table.header[1:], max), len(comparison.variants))
     return [Heading(f"{TITLES[split.judge]} by source length on {split.name}"), table, Lines([caption])]
 
 
@@ -224,7 +228,8 @@ def _alignments(comparison: Comparison) -> list[Block]:
         rows += [
             [f"({label})", f"{rate:.1f}", *[""] * (len(ways) - 1)] for label, rate in sorted(gold.without_model.items())
         ]
-        blocks.append(Table([f"{gold.gold}, {count_of(gold.pairs, 'pair')}", *ways], rows))
+        table = Table([f"{gold.gold}, {count_of(gold.pairs, 'pair')}", *ways], rows)
+        blocks.append(with_best(table, dict.fromkeys(ways, min), len(measured)))
     if not blocks:
         return []
     caption = (
@@ -268,7 +273,7 @@ def _heatmaps(comparison: Comparison, split: OnSplit, most: int) -> list[Block]:
         panels = [(label, by_line[line]) for label, by_line in maps.items()]
         same = [panel for panel in panels if panel[1]["source"] == panels[0][1]["source"]]
         alt = f"attention weights of each variant on line {line}"
-        drawn.append(Picture(f"weights-{split.name}-{line}", png(plots.side_by_side(same)), alt))
+        drawn.append(plots.drawn(f"weights-{split.name}-{line}", plots.side_by_side(same), alt))
         sentences.append(_viewed(line, same))
     viewer = Interactive("maps", {"sentences": sentences, "corpus": None}, drawn)
     return [Heading("Attention maps"), Lines([caption]), viewer]
@@ -300,4 +305,4 @@ def as_text(comparison: Comparison) -> str:
 
 
 #: What the names of a report's pictures match.
-PICTURES = re.compile(r"(forest|maps|scores-.*|by-length-.*|weights-.*-[0-9]+|learning-curves)\.png")
+PICTURES = re.compile(r"(forest|maps|scores-.*|by-length-.*|weights-.*-[0-9]+|learning-curves)\.(png|pdf)")

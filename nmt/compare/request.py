@@ -157,7 +157,8 @@ def compare(request: Comparing) -> int:
     blocks = report.report(comparison, request.pictures, slicing, speeds=request.speeds)
     _write_report(comparison, folder, summary.summary(comparison, speeds=request.speeds), blocks)
     print(printable(report.as_text(comparison)))
-    print(printable(f"\nThe whole report: {folder / 'report.html'} (also report.json, tables/; in short: summary.md)"))
+    also = "also pictures/, tables/, curves.csv, report.json; in short: summary.md"
+    print(printable(f"\nThe whole report: {folder / 'report.html'} ({also})"))
     return 0
 
 
@@ -200,18 +201,22 @@ def _write_report(
 ) -> None:
     """Write the summary and the report in all its forms; remove pictures and tables that only an earlier report had."""
     title = report.title(comparison)
-    drawn = {file_name(picture.name): picture.data for picture in pictures_of([*short, *blocks])}
+    drawn: dict[str, bytes] = {}
+    for picture in pictures_of([*short, *blocks]):
+        name = Path(file_name(picture.name))
+        drawn |= {str(name): picture.data, str(name.with_suffix(".pdf")): picture.pdf}
     for name, data in drawn.items():
         write_bytes(folder / "pictures" / name, data)
     write_text(folder / "summary.md", as_markdown(short, title))
     write_text(folder / "report.md", as_markdown(blocks, title))
     write_text(folder / "report.html", as_html(blocks, title))
     write_json(folder / "report.json", verdict.as_json(comparison))
+    write_text(folder / "curves.csv", table_files.as_csv(table_files.learning_curves(comparison)))
     named = table_files.named([*blocks, *short])
     for name, table in named.items():
         for end, form in table_files.FORMS.items():
             write_text(folder / "tables" / f"{name}{end}", form(table))
-    pictures = (folder / "pictures").glob("*.png")
+    pictures = (folder / "pictures").iterdir()
     earlier = [path for path in pictures if path.name not in drawn and report.PICTURES.fullmatch(path.name)]
     for name in {path.stem for path in (folder / "tables").glob("*.tex")} - named.keys():
         paths = [folder / "tables" / f"{name}{end}" for end in table_files.FORMS]

@@ -7,10 +7,9 @@ from nmt.compare import plots
 from nmt.compare.plots import ForestRow
 from nmt.compare.variants import Comparison
 from nmt.compare.verdict import baseline_label, count_of, judgement, p_text, verdict
-from nmt.drawing.style import png
 from nmt.evaluation.metrics import TITLES
 from nmt.evaluation.references import AttentionMap
-from nmt.viewer.blocks import Block, Heading, Lines, Picture, Table
+from nmt.viewer.blocks import Block, Heading, Lines, Table
 
 MAPS = 3  # attentions side by side
 
@@ -41,7 +40,7 @@ def summary(comparison: Comparison, *, speeds: bool = True) -> list[Block]:
         title = f"Differences in {score} on {where}, with {100 * (1 - comparison.alpha):g} % intervals"
         blocks += [
             Heading("Differences from the baseline"),
-            Picture("forest", png(plots.forest(rows, title, score)), title),
+            plots.drawn("forest", plots.forest(rows, title, score), title),
         ]
         blocks.append(
             Lines(
@@ -54,11 +53,11 @@ def summary(comparison: Comparison, *, speeds: bool = True) -> list[Block]:
         )
     course = plots.curves(comparison, by_time=speeds)
     if course is not None:
-        blocks += [Heading("Learning curves"), Picture("learning-curves", png(course), "learning curves")]
+        blocks += [Heading("Learning curves"), plots.drawn("learning-curves", course, "learning curves")]
     panels = _panels(comparison)
     if panels:
         names = ", ".join(label for label, _ in panels)
-        picture = Picture("maps", png(plots.side_by_side(panels)), f"attention weights of one sentence: {names}")
+        picture = plots.drawn("maps", plots.side_by_side(panels), f"attention weights of one sentence: {names}")
         lines = Lines(["The first sentence with saved weights, of each variant's first seed. Weights are no reasons."])
         blocks += [Heading("One sentence, by attention"), picture, lines]
     if rows:

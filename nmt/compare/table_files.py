@@ -6,10 +6,12 @@ pandas would write none of them as needed: it escapes neither formulas nor the l
 import csv
 import io
 import json
+import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain, count
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import accumulate, chain, count
 
+from nmt.compare.variants import Comparison
 from nmt.system.terminal import visible
 from nmt.viewer.blocks import Block, Heading, Table
 
@@ -79,13 +81,15 @@ def as_json(table: Table) -> str:
 def as_latex(table: Table) -> str:
     """A `tabular` with the rules of booktabs; text in other scripts needs XeLaTeX or LuaLaTeX."""
 
-    def row(cells: Sequence[str]) -> str:
+    def row(cells: Sequence[str], number: int = -1) -> str:
         kinds = (_latex, *([_latex if table.text else _latex_figure] * (len(cells) - 1)))
-        return " & ".join(kind(cell) for kind, cell in zip(kinds, cells, strict=True)) + r" \\"
+        written = [kind(cell) for kind, cell in zip(kinds, cells, strict=True)]
+        bold = (_bold(cell) if (number, at) in table.best else cell for at, cell in enumerate(written))
+        return " & ".join(bold) + r" \\"
 
     columns = "l" + ("l" if table.text else "r") * (len(table.header) - 1)
     parts = [r"% Needs \usepackage{booktabs}.", f"\\begin{{tabular}}{{{columns}}}", r"\toprule", row(table.header)]
-    return "\n".join([*parts, r"\midrule", *map(row, table.rows), r"\bottomrule", r"\end{tabular}"]) + "\n"
+    return "\n".join([*parts, r"\midrule", *map(row, table.rows, count()), r"\bottomrule", r"\end{tabular}"]) + "\n"
 
 
 def _latex(text: str) -> str:
@@ -98,6 +102,49 @@ def _latex(text: str) -> str:
 def _latex_figure(text: str) -> str:
     """A cell of figures: a minus before digits, a dash for no value."""
     return "--" if text == "-" else re.sub(r"(?<![\w.])-(?=\d)", "$-$", _latex(text)).replace("±", r"$\pm$")
+
+
+def _bold(cell: str) -> str:
+    """A cell of LaTeX whose first figure is bold."""
+    return re.sub(r"^(\$-\$)?[\d.,]+", lambda figure: rf"\textbf{{{figure[0]}}}", cell)
+
+
+def with_best(table: Table, best: Mapping[str, Callable[[Iterable[float]], float]], among: int | None = None) -> Table:
+    """The table with the best figures of some columns marked; equal ones, as printed, are equally good.
+
+    Args:
+        table: with a row for each variant.
+        best: `max` or `min` for each of the columns, by its head.
+        among: the number of rows that compete, the first ones; None for all.
+    """
+    cells: list[tuple[int, int]] = []
+    for column, head in enumerate(table.header):
+        figures = {
+            at: float(figure[0].replace(",", ""))
+            for at, row in enumerate(table.rows[:among])
+            if head in best and (figure := re.match(r"-?[\d,]*\.?\d+", row[column]))
+        }
+        if len(figures) > 1:
+            cells += [(at, column) for at, figure in figures.items() if figure == best[head](figures.values())]
+    return table._replace(best=cells)
+
+
+#: The columns of `learning_curves`: entries of a run's history, `tokens` being the target tokens learnt from so far.
+_COURSE = ("step", "epoch", "minutes", "tokens", "train_loss", "valid_perplexity", "valid_bleu", "valid_chrf")
+
+
+def learning_curves(comparison: Comparison) -> Table:
+    """A row for each validation of each run; empty cells where a run has no such figure."""
+    rows: list[list[str]] = []
+    for variant in comparison.variants:
+        for run in variant.runs:
+            so_far = accumulate(entry.get("train_tokens", math.nan) for entry in run.history)  # older runs have none
+            for entry, tokens in zip(run.history, so_far, strict=True):
+                known = {**entry, "tokens": tokens}
+                cells = (known.get(key, math.nan) for key in _COURSE)
+                figures = ("" if math.isnan(cell) else f"{cell:.10g}" for cell in cells)
+                rows.append([variant.label, run.name, str(run.seed), *figures])
+    return Table(["variant", "run", "seed", *_COURSE], rows)
 
 
 #: The ends of the names of a table's files, with their forms.

@@ -7,7 +7,7 @@ import functools
 import io
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -90,9 +90,22 @@ def save(picture: Figure, path: Path) -> None:
     kind = path.suffix[1:].lower() or "png"
     if kind not in ("png", "svg", "pdf"):
         raise UserError(f"{path}: pictures are .png, .svg or .pdf.")
-    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)  # the same picture, the same bytes
-    with replace_atomically(path) as temporary, rc_context({"svg.hashsalt": "nmt"}):
-        picture.savefig(temporary, format=kind, dpi=picture.dpi, metadata=undated)
+    with replace_atomically(path) as temporary:
+        _save_as(picture, temporary, kind)
+
+
+def pdf(picture: Figure) -> bytes:
+    """The picture as PDF."""
+    buffer = io.BytesIO()
+    _save_as(picture, buffer, "pdf")
+    return buffer.getvalue()
+
+
+def _save_as(picture: Figure, place: Path | IO[bytes], kind: str) -> None:
+    """Write the picture: the same one, the same bytes. Printers refuse PDF with fonts of type 3."""
+    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
+    with rc_context({"svg.hashsalt": "nmt", "pdf.fonttype": 42}):
+        picture.savefig(place, format=kind, dpi=picture.dpi, metadata=undated)
 
 
 def pixels(picture: Figure) -> npt.NDArray[np.uint8]:

@@ -36,17 +36,17 @@ class RunningMeans:
 
     def __init__(self) -> None:
         self._loss = self._negative_log_likelihood = 0.0
-        self._tokens = self._new_tokens = self.skipped = 0
+        self.tokens = self._new_tokens = self.skipped = 0
         self._recent = [(time.monotonic(), 0)]
 
     def state(self) -> list[float]:
         """The sums, for `restore`."""
-        return [self._loss, self._negative_log_likelihood, self._tokens, self.skipped]
+        return [self._loss, self._negative_log_likelihood, self.tokens, self.skipped]
 
     def restore(self, state: Sequence[float]) -> None:
         """Continue from the sums that `state` returned."""
         self._loss, self._negative_log_likelihood = state[:2]
-        self._tokens, self.skipped = map(int, state[2:])
+        self.tokens, self.skipped = map(int, state[2:])
 
     def add(self, update: Update) -> None:
         """Count an update; of a skipped one, that it was."""
@@ -55,7 +55,7 @@ class RunningMeans:
             return
         self._loss += update.loss
         self._negative_log_likelihood += update.negative_log_likelihood
-        self._tokens += update.tokens
+        self.tokens += update.tokens
         self._new_tokens += update.tokens
 
     def look_at_clock(self) -> None:
@@ -67,12 +67,12 @@ class RunningMeans:
     @property
     def loss(self) -> float:
         """The mean loss of a token."""
-        return self._loss / max(self._tokens, 1)
+        return self._loss / max(self.tokens, 1)
 
     @property
     def negative_log_likelihood(self) -> float:
         """The mean negative log-likelihood of a token."""
-        return self._negative_log_likelihood / max(self._tokens, 1)
+        return self._negative_log_likelihood / max(self.tokens, 1)
 
     @property
     def perplexity(self) -> float:
@@ -154,6 +154,7 @@ class Display:
             "minutes": round(spent.minutes, 3),
             "train_loss": means.loss,
             "train_negative_log_likelihood": means.negative_log_likelihood,
+            "train_tokens": means.tokens,
             "train_tokens_per_second": round(means.speed, 1),
             "valid_loss": result.loss,
             "valid_perplexity": result.perplexity,

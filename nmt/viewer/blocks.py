@@ -40,21 +40,24 @@ class Linked(str):
 class Table(NamedTuple):
     """Rows of cells, which may be `Linked`.
 
-    `marks` colours a row by its judgement, `text` leaves all cells flush left.
+    `marks` colours a row by its judgement, `text` leaves all cells flush left. `best` are (row, column), from 0, of the
+    best figures, which LaTeX sets in bold.
     """
 
     header: list[str]
     rows: list[list[str]]
     marks: Sequence[str] = ()
     text: bool = False
+    best: Collection[tuple[int, int]] = ()
 
 
 class Picture(NamedTuple):
-    """A PNG with a name for its file and a text for those who cannot see it."""
+    """A PNG with a name for its file and a text for those who cannot see it; and the same as PDF, for print."""
 
     name: str
     data: bytes
     alt: str
+    pdf: bytes = b""
 
 
 class Interactive(NamedTuple):
@@ -118,12 +121,12 @@ def as_markdown(blocks: Sequence[Block], title: str, folder: str = "pictures") -
                 parts.append(f"## {cell(text)}")
             case Lines(lines):
                 parts += [cell(line) for line in lines]
-            case Table(header, rows, _, text):
+            case Table(header, rows, _, text, _):
                 rule = ["---", *(["---"] if text else ["---:"]) * (len(header) - 1)]
                 body = [f"| {' | '.join(map(cell, row))} |" for row in rows]
                 parts.append("\n".join([f"| {' | '.join(map(cell, header))} |", f"| {' | '.join(rule)} |", *body]))
             case Picture() | Interactive():
-                for name, _, alt in pictures([block]):
+                for name, _, alt, _ in pictures([block]):
                     parts.append(f"![{cell(alt)}](<{folder}/{file_name(name)}>)")
     return "\n\n".join(parts) + "\n"
 

@@ -57,7 +57,7 @@ def test_the_report_tells_the_learnt_from_the_unlearnt(swept: Path) -> None:
     for key in ("minutes", "train_tokens_per_second", "peak_memory"):
         assert found["variants"][0]["training"][key]["mean"] > 0
     page = (swept / "comparison" / "report.html").read_text(encoding="utf-8")
-    drawn = {path.name for path in (swept / "comparison" / "pictures").iterdir()}
+    drawn = {path.name for path in (swept / "comparison" / "pictures").glob("*.png")}
     # The viewer stands for the pictures of weights; two pictures are those of the summary.
     assert page.count("<img") == len(drawn - {"forest.png", "maps.png"}) - 1 == 2
     summary = (swept / "comparison" / "summary.md").read_text(encoding="utf-8")
@@ -241,12 +241,17 @@ def test_what_a_run_is_leaves_out_where_it_lies(swept: Path) -> None:
 def test_pictures_of_an_earlier_report_go_and_others_stay(swept: Path, here: Path) -> None:
     line = [f"runs={swept}", f"output={here / 'out'}", *QUICK]
     (here / "out" / "pictures").mkdir(parents=True)
-    for name in ("weights-test-9.png", "holiday.png"):
+    for name in ("weights-test-9.png", "weights-test-9.pdf", "holiday.png", "holiday.pdf"):
         (here / "out" / "pictures" / name).write_bytes(b"")
     assert call("compare", *line) == 0
     left = {path.name for path in (here / "out" / "pictures").iterdir()}
-    assert "holiday.png" in left
-    assert "weights-test-9.png" not in left
+    assert {"holiday.png", "holiday.pdf", "learning-curves.png", "learning-curves.pdf"} <= left
+    assert not {"weights-test-9.png", "weights-test-9.pdf"} & left
+    assert (here / "out" / "pictures" / "learning-curves.pdf").read_bytes().startswith(b"%PDF")
+    courses = (here / "out" / "curves.csv").read_text(encoding="utf-8").splitlines()
+    assert courses[0].startswith("variant,run,seed,step,epoch,minutes,tokens,train_loss,")
+    assert len(courses) == 5, "one validation of each run"
+    assert all(int(line.split(",")[6]) > 0 for line in courses[1:])
 
 
 def test_tables_are_files_and_those_of_an_earlier_report_go(swept: Path, here: Path) -> None:

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.compare.table_files import as_csv, as_json, as_latex, named
+from nmt.compare.table_files import as_csv, as_json, as_latex, learning_curves, named, with_best
+from nmt.compare.variants import compare
 from nmt.system.terminal import visible
 from nmt.viewer.blocks import (
     Block,
@@ -19,6 +20,7 @@ from nmt.viewer.blocks import (
     Linked,
     Table,
 )
+from tests.compare.runs import NEW, OLD, result
 
 CELLS = st.text(
     st.one_of(
@@ -70,6 +72,40 @@ def test_latex_has_minus_signs_in_figures_alone() -> None:
         r"run-2 -2 & $-$0.12 ($-$0.3 to 0.1) \\",
         r"a-{}-b & 1.2 $\pm$ 0.3 \\",
         r"- & -- \\",
+    ]
+
+
+def test_the_best_figures_are_bold_in_latex_equal_ones_all_and_only_among_variants() -> None:
+    rows = [["a", "36.10 ± 0.30", "1,024.5", "-", "9.0"], ["b", "36.10", "-1.0 (-2.0 to 0.0)", "-", "-"],
+            ["c", "9.99", "-0.5", "", "8.0"], ["words", "99.00", "-9.0", "9.0", "9.9"]]  # fmt: skip
+    header = ["variant", "BLEU", "TER", "none", "not compared"]
+    table = with_best(Table(header, rows), {"BLEU": max, "TER": min, "none": max}, 3)
+    assert as_latex(table).splitlines()[5:-2] == [
+        r"a & \textbf{36.10} $\pm$ 0.30 & 1,024.5 & -- & 9.0 \\",
+        r"b & \textbf{36.10} & \textbf{$-$1.0} ($-$2.0 to 0.0) & -- & -- \\",
+        r"c & 9.99 & $-$0.5 &  & 8.0 \\",
+        r"words & 99.00 & $-$9.0 & 9.0 & 9.9 \\",
+    ]
+    alone = with_best(Table(["variant", "BLEU"], rows[:1]), {"BLEU": max})
+    assert "textbf" not in as_latex(alone), "there is nothing to be better than"
+
+
+def test_learning_curves_are_a_row_a_validation_and_tokens_add_up() -> None:
+    history = [
+        {"step": 10, "epoch": 0.5, "minutes": 1.25, "train_tokens": 900, "train_loss": 4.5, "valid_bleu": 3.0},
+        {"step": 20, "epoch": 1.0, "minutes": 2.5, "train_tokens": 800, "train_loss": 4.0, "valid_bleu": 7.5},
+    ]
+    older = [{"step": 10, "epoch": 0.5, "minutes": 1.0, "valid_perplexity": 12.0, "valid_chrf": 20.0}]
+    runs = [result("a-1", 1, OLD, 0.7)._replace(history=history), result("b-2", 2, NEW, 0.7)._replace(history=older)]
+    table = learning_curves(compare(runs, trials=20, named=True))
+    assert table.header == [
+        *("variant", "run", "seed", "step", "epoch", "minutes", "tokens", "train_loss", "valid_perplexity"),
+        *("valid_bleu", "valid_chrf"),
+    ]
+    assert table.rows == [
+        ["a", "a-1", "1", "10", "0.5", "1.25", "900", "4.5", "", "3", ""],
+        ["a", "a-1", "1", "20", "1", "2.5", "1700", "4", "", "7.5", ""],
+        ["b", "b-2", "2", "10", "0.5", "1", "", "", "12", "", "20"],
     ]
 
 
