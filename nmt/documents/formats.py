@@ -18,6 +18,8 @@ from nmt.system.encodings import RECOGNISE
 from nmt.system.errors import UserError
 from nmt.text.tags import Segment
 
+#: The endings of formats whose placeholders are kept unless somebody says what to keep.
+WITH_PLACEHOLDERS = (".po", ".pot", ".xliff", ".xlf", ".json", ".arb", ".yaml", ".yml")
 #: The most bytes of a document, packed or not.
 MOST_BYTES = 1 << 28
 

@@ -159,7 +159,7 @@ class LibreBody(Body):
     target: Text = ""
     format: Literal["text", "html"] = "text"
     glossary: Terms = {}
-    keep: Kept = []
+    keep: Kept | None = None
 
     @model_validator(mode="before")
     @classmethod

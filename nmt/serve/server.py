@@ -101,6 +101,7 @@ def names(runs: Sequence[Run]) -> list[str]:
 
 def served(request: Serving, run: Run, name: str) -> "Served":
     """A model, ready to be asked, after a first translation of its example."""
+    from nmt.build.open import open_linker
     from nmt.build.word_doubts import open_doubts
     from nmt.serve.engine import Engine
     from nmt.serve.memory_routes import ModelMemory
@@ -115,7 +116,8 @@ def served(request: Serving, run: Run, name: str) -> "Served":
     head = translator.heads.default if translator.attends else "auto"
     model = {"id": name, "fingerprint": description["fingerprint"]}
     doubts = open_doubts(opening.runs[0])
-    engine = Engine(replace(translator, check=worker.check), head=head, model=model, doubts=doubts)
+    linker = open_linker(opening.runs[0], translator)
+    engine = Engine(replace(translator, check=worker.check), head=head, model=model, doubts=doubts, linker=linker)
     description["search"] = engine.described(engine.defaults)
     if description["example"]:  # the first request need not wait for what is loaded on first use
         translator.translate_chunk([description["example"]])

@@ -110,7 +110,7 @@ async def _translated(
     request: Request, pool: ModelPool, file: SentFile, body: LibreBody, chosen: Served | None
 ) -> tuple[bytes, str, list[str]]:
     """The translated document, its name, and notes on it (UserError if it cannot be read, or ProblemError)."""
-    from nmt.documents.formats import ENDINGS, Document, parse_document
+    from nmt.documents.formats import ENDINGS, WITH_PLACEHOLDERS, Document, parse_document
     from nmt.documents.sentences import SplitDocument
 
     path = PurePosixPath(_LEFT_OUT.sub("_", file.name.replace("\\", "/").rpartition("/")[2])[-150:] or "file")
@@ -135,6 +135,8 @@ async def _translated(
     split = await pool.off_loop(SplitDocument, document, source)
     tags = [tag for segment in document.segments for tag in segment.tags]
     block = TextBlock([Passage(re.sub(r"[\r\n]", " ", text), translated=True) for text in split.sentences], tags)
+    if body.keep is None and path.suffix.lower() in WITH_PLACEHOLDERS and model.engine.defaults.beam_size > 1:
+        body = body.model_copy(update={"keep": ["placeholders"]})
     results = await translations(request, pool, model, [[block]], body)
     data = await pool.off_loop(_written, document, split, results)
     return data, f"{path.stem}.{target}{path.suffix}", document.notes

@@ -147,7 +147,7 @@ class Translating:
     def lines_only(self) -> list[str]:
         """The settings that are given and that a document cannot have."""
         usual = {"format": "text", "scores": False, "prefix": None, "alignments": None, "heatmaps": None}
-        usual |= {"terms": None, "tags": "none"}
+        usual |= {"tags": "none"}
         return [f"{key}={getattr(self, key)}" for key, value in usual.items() if getattr(self, key) != value]
 
     @property

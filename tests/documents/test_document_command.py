@@ -54,6 +54,22 @@ def test_what_a_document_cannot_have(
     assert message in refusal(capfd, tmp_path, "translate", f"run={trained}", "input=in.srt", *more)
 
 
+def test_terms_are_reported_by_sentence(trained: Path, tmp_path: Path, capfd: Capture) -> None:
+    source, terms = tmp_path / "in.md", write_lines(tmp_path / "terms.tsv", ["zwei\tnine", "acht\teight"])
+    source.write_text("**eins** zwei\n\nacht\n\ndrei\n", encoding="utf-8")
+    report, output = tmp_path / "report.tsv", tmp_path / "out.md"
+    line = [f"run={trained}", f"input={source}", f"output={output}", f"glossary={terms}"]
+    assert call("translate", *line, f"terms={report}") == 0
+    rows = [row.split("\t") for row in report.read_text(encoding="utf-8").splitlines()]
+    assert [row[:4] for row in rows] == [
+        ["sentence", "source", "target", "used"],
+        ["1", "zwei", "nine", "yes"],
+        ["2", "acht", "eight", "yes"],
+    ]
+    assert "Give two different paths" in refusal(capfd, tmp_path, "translate", *line, f"terms={output}")
+    assert "is the input glossary=" in refusal(capfd, tmp_path, "translate", *line, f"terms={terms}")
+
+
 @pytest.mark.parametrize("name", ["in.srt", "in.vtt"])
 def test_a_damaged_document_leaves_nothing(
     trained: Path, tmp_path: Path, name: str, capfd: pytest.CaptureFixture[str]
