@@ -13,6 +13,7 @@ from fastapi import FastAPI, Request
 from pydantic import ValidationError
 from starlette.responses import JSONResponse, Response
 
+from nmt.data.languages import canonical
 from nmt.serve.form_fields import SentFile, read_file
 from nmt.serve.libre import codes_of, detected, model_for, translations
 from nmt.serve.memory_routes import keeps_documents
@@ -119,7 +120,7 @@ async def _translated(
         raise ProblemError(400, detail, field="file", cure=f"Send one of: {' '.join(ENDINGS)}")
 
     def parsed(source: str, target: str) -> Document:
-        return parse_document(file.data, path.name, source, target)
+        return parse_document(file.data, path.name, source, target, canonical=canonical)
 
     first = codes_of(pool.first)
     language = body.source

@@ -14,6 +14,7 @@ from nmt.build.open import open_linker
 from nmt.build.paths import check_paths, is_replaceable, writer
 from nmt.build.torchrun import shared
 from nmt.data.document_lines import Follower
+from nmt.data.languages import canonical
 from nmt.search import BeamSearch
 from nmt.system.errors import UserError, install_command
 from nmt.system.files import write_bytes
@@ -67,7 +68,7 @@ def _read(path: Path, source: str, target: str, encoding: str | None) -> "Docume
     try:
         from nmt.documents.formats import read_document
 
-        return read_document(path, source, target, encoding)
+        return read_document(path, source, target, encoding, canonical)
     except ModuleNotFoundError as error:
         raise UserError(
             f"input={path}: documents need the Python package {error.name}. Install it: {install_command('documents')}"
