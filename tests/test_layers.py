@@ -199,10 +199,10 @@ def test_modules_have_names_of_their_own_and_no_gerunds() -> None:
 MOST_LINES = 400
 BUDGETS = {
     "": 1045, "align": 398, "alignment": 1061, "attention": 1629, "build": 1728, "check": 124, "compare": 4532,
-    "config": 1403, "contrast": 192, "data": 4444, "documents": 2120, "drawing": 836, "evaluate": 646,
+    "config": 1403, "contrast": 192, "data": 4471, "documents": 2293, "drawing": 836, "evaluate": 647,
     "evaluation": 1083, "export": 1113, "inspection": 1649, "kernels": 1475, "model": 3210, "runs": 532,
-    "search": 1115, "serve": 2803, "system": 1969, "text": 1775, "train": 2375, "training": 2216, "translate": 1293,
-    "translation": 2154, "viewer": 455,
+    "search": 1115, "serve": 2819, "system": 1970, "text": 1775, "train": 2577, "training": 2216, "translate": 1325,
+    "translation": 2170, "viewer": 455,
 }  # fmt: skip
 
 

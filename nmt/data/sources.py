@@ -163,7 +163,7 @@ class UserFiles(DataSource):
         target: str | None = None,
         valid: str | Sequence[str] | None = None,
         test: str | Sequence[str] | None = None,
-        valid_pairs: Positive | None = None,
+        valid_pairs: NotNegative | None = None,
         test_pairs: NotNegative | None = None,
         columns: tuple[Positive | str, Positive | str] | None = None,
         seed: NotNegative = 1,
@@ -198,6 +198,20 @@ class UserFiles(DataSource):
         """["test"], or nothing with test_pairs=0."""
         return [] if self._sizes["test"] == 0 and "test" not in self._given else ["test"]
 
+    def splits(self) -> list[str]:
+        """As `DataSource.splits`, without "valid" if no pairs are held out for it."""
+        has_none = self._sizes["valid"] == 0 and "valid" not in self._given
+        return [name for name in super().splits() if name != "valid" or not has_none]
+
+    @property
+    def undivided(self) -> int | None:
+        """The number of pairs, if no setting says what is held out of them."""
+        return len(self._corpus.source) if not self._given and {*self._sizes.values()} == {None} else None
+
+    def hold_out(self, valid: int, test: int | None) -> None:
+        """Hold out so many pairs, before anything is read but `undivided`."""
+        self._sizes = {"valid": valid, "test": test}
+
     def check(self) -> None:
         """UserError if a file is missing or cannot be read."""
         self._load()
@@ -218,7 +232,7 @@ class UserFiles(DataSource):
     def _load(self) -> dict[str, Split]:
         if self._splits is not None:
             return self._splits
-        corpus = self._pairs("train", self._files, self._train_links)
+        corpus = self._corpus
         keys = zip(("source", "target"), self.languages, strict=True)
         unnamed = " ".join(f"data.{side}=CODE" for side, code in keys if code in UNNAMED)
         named = f"Languages not named ({unnamed})" if unnamed else " to ".join(self.languages)
@@ -236,6 +250,10 @@ class UserFiles(DataSource):
                 )
         self._splits = {**given, **divided}
         return self._splits
+
+    @functools.cached_property
+    def _corpus(self) -> Split:
+        return self._pairs("train", self._files, self._train_links)
 
     def _pairs(self, name: str, files: Sequence[Path], links: str | None = None) -> Split:
         """The pairs of one or two files that have text on both sides, with their links if `links` names a file."""

@@ -59,7 +59,11 @@ _PACK, _SAVE = "Unpack it first.", "Save its text as plain text (UTF-8)."
 MEMORIES = (".tmx", ".xliff", ".xlf", ".po", ".xlsx")
 #: What is not text: its first bytes, its name, and the cure.
 _KINDS = (
-    (b"PK\x03\x04", "a zip archive, as .docx, .xlsx and .odt are", "Unpack it, or save its text (UTF-8)."),
+    (
+        b"PK\x03\x04",
+        "a zip archive, as .docx, .xlsx and .odt are",
+        "Unpack it, save its text (UTF-8), or give a document its ending.",
+    ),
     (b"\xd0\xcf\x11\xe0", "an old Word or Excel file", "Save it as .docx or .xlsx, or its text as UTF-8."),
     (b"%PDF-", "a PDF file", _SAVE),
     (b"{\\rtf", "an RTF document", _SAVE),

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from nmt.data.languages import language_code
+from nmt.data.languages import canonical, language_code
 from nmt.data.lines import open_lines
 from nmt.data.stored import StoredLines, stored_lines, text_lines, without
 from nmt.data.streams import MEMORIES
@@ -100,8 +100,9 @@ def _table(path: Path, lines: Sequence[str], known: Path | None, names: Sequence
     is_named = bool(names) and all(number_of(name, header) for name in names)
     if not is_named and path.suffix.lower() not in MEMORIES[:-1] and not _is_header(header, cells[1:]):
         return TextTable(rows, [], first, notes, parsed)
-    listed = ", ".join(name or "-" for name in header)
-    notes.append(f"{path}, line {first}: a header, not a pair ({listed}). If it is a pair, give data.lines=plain.")
+    if path.suffix.lower() not in MEMORIES[:-1]:  # of which the first row was made here
+        listed = ", ".join(name or "-" for name in header)
+        notes.append(f"{path}, line {first}: a header, not a pair ({listed}). If it is a pair, give data.lines=plain.")
     return TextTable(without(rows, [0]), header, first + 1, notes, parsed)
 
 
@@ -111,7 +112,11 @@ def number_of(name: str, header: Sequence[str]) -> int | None:
     if name.strip().casefold() in folded:
         return folded.index(name.strip().casefold()) + 1
     code = language_code(name.strip())
-    return next((at for at, each in enumerate(header, 1) if code and language_of_column(each) == code), None)
+    named = [language_of_column(each) for each in header]
+    if code in named:
+        return named.index(code) + 1 if code else None
+    same = (at for at, each in enumerate(named, 1) if code and each and canonical(each)[0] == canonical(code)[0])
+    return next(same, None)
 
 
 def refuse_format(path: Path, lines: Sequence[str]) -> None:

@@ -19,7 +19,8 @@ from nmt.text.tags import Segment
 MOST_UNPACKED = 1 << 29
 #: What reading a damaged archive raises.
 DAMAGED = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, RuntimeError, ValueError)
-_OLD = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+#: The beginning of Office files of before 2007, and of those with a password.
+OLD = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 
 
 class ArchiveKind(NamedTuple):
@@ -59,6 +60,23 @@ KINDS = {
 }
 
 
+def content_of(data: bytes) -> tuple[str, str]:
+    """What a file is by its content: an ending of `KINDS`, or the name of a format that is not read; "" if unknown."""
+    begins = ((b"%PDF", "a PDF file"), (b"{\\rtf", "an RTF document"))
+    if not zipfile.is_zipfile(io.BytesIO(data)):
+        return "", next((name for sign, name in begins if data.startswith(sign)), "")
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            names = archive.namelist()
+            mimetype = archive.read("mimetype")[:100].decode() if "mimetype" in names else ""
+    except (*DAMAGED, KeyError):
+        return "", ""
+    for ending, kind in KINDS.items():
+        if any(re.fullmatch(kind.main, name) for name in names) and mimetype.startswith(kind.mimetype):
+            return ending, ""
+    return "", ""
+
+
 def read_archive(data: bytes, name: str, ending: str, slots: Slots) -> Callable[[Sequence[Segment | None]], bytes]:
     """Read the members with text; return a function that writes the document with translations.
 
@@ -67,7 +85,7 @@ def read_archive(data: bytes, name: str, ending: str, slots: Slots) -> Callable[
     Raises:
         UserError: the archive is damaged, too large or encrypted, or not what its ending says.
     """
-    if data.startswith(_OLD):
+    if data.startswith(OLD):
         raise UserError(
             f"{name}: it has a password, or is in the format of before 2007. Save it again as {ending} without one."
         )

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import yaml  # type: ignore[import-untyped]
 
 from nmt.documents.document_slots import Slots, is_language, marked
+from nmt.documents.string_markup import CatalogueString, read_string
 from nmt.text.tags import Segment
 
 _STRING = r'"(?:[^"\\\r\n]|\\[^\r\n])*+"'
@@ -88,18 +89,23 @@ def _marks(entry: PoEntry, slots: Slots, ending: str) -> Iterator[tuple[int, int
     translated = any(value for key, value in entry.values if key == "msgstr")
     if not strings or not is_language(values.get("msgid", "")) or (translated and not entry.fuzzy):
         return
-    of_plural = Segment(values.get("msgid_plural", ""))
-    single = Segment(values["msgid"]) if len(strings) > 1 or not of_plural.text else of_plural
+    plural = values.get("msgid_plural", "")
+    of_plural, single = read_string(plural), read_string(values["msgid"] if len(strings) > 1 or not plural else plural)
+    if single is None or (len(strings) > 1 and of_plural is None):
+        return
 
-    def write(segment: Segment) -> str:
-        lines = [f'"{"".join(_ESCAPES.get(each, each) for each in line)}"' for line in segment.text.splitlines(True)]
-        return ending.join(['""', *lines] if len(lines) > 1 else lines or ['""'])
+    def writer(spell: Callable[[Segment], str]) -> Callable[[Segment], str]:
+        def write(segment: Segment) -> str:
+            rows = spell(segment).splitlines(True)
+            lines = [f'"{"".join(_ESCAPES.get(each, each) for each in row)}"' for row in rows]
+            return ending.join(['""', *lines] if len(lines) > 1 else lines or ['""'])
+
+        return write
 
     for number, field in enumerate(strings):
-        if number < 2:
-            mark = slots.add(of_plural if number else single, field[2], write)
-        else:
-            mark = slots.also(field[2], write)
+        string = of_plural if number and of_plural is not None else single
+        write = writer(string.spell)
+        mark = slots.add(string.segment, field[2], write) if number < 2 else slots.also(field[2], write)
         yield (*field.span(2), mark)
     head = _flagged(entry.comments, entry.fuzzy, ending)
     yield entry.start, entry.fields[0].start(), slots.also(entry.comments, lambda _: head)
@@ -122,11 +128,11 @@ def _value(strings: str) -> str:
 _JSON = re.compile(r'("(?:[^"\\]|\\.)*+")(\s*:)?|([{}\[\],])')
 
 
-def _is_message(value: str, slots: Slots) -> bool:
-    """Whether a string can be translated: it has words, and no choice between messages in ICU's format."""
+def _message(value: str, slots: Slots) -> CatalogueString | None:
+    """A string that can be translated: it has words, and no choice between messages in ICU's format."""
     has_choice = re.search(r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal)\s*,", value) is not None
     slots.notes["messages with {..., plural or select, ...}, which are left as they were"] += has_choice
-    return is_language(value) and not has_choice
+    return None if has_choice else read_string(value)
 
 
 def read_json_strings(text: str, slots: Slots) -> str:
@@ -143,8 +149,14 @@ def read_json_strings(text: str, slots: Slots) -> str:
     of_browser = of_browser and all(isinstance(each, dict) and "message" in each for each in content.values())
     ascii_only = "\\u" in text
 
-    def write(segment: Segment) -> str:
-        return json.dumps(segment.text, ensure_ascii=ascii_only)
+    has_slashes = "\\/" in text
+
+    def writer(spell: Callable[[Segment], str]) -> Callable[[Segment], str]:
+        def write(segment: Segment) -> str:
+            written = json.dumps(spell(segment), ensure_ascii=ascii_only)
+            return written.replace("/", "\\/") if has_slashes else written
+
+        return write
 
     marks = list[tuple[int, int, str]]()
     path = [""]  # the key at each depth; "" in a list
@@ -156,9 +168,9 @@ def read_json_strings(text: str, slots: Slots) -> str:
         elif token[2] is not None:
             path[-1] = json.loads(token[1])
         elif token[1] and not any(key.startswith(("@", "$")) for key in path):
-            value = json.loads(token[1])
-            if _is_message(value, slots) and (not of_browser or path[2:] == ["message"]):
-                marks.append((*token.span(1), slots.add(Segment(value), token[1], write)))
+            string = _message(json.loads(token[1]), slots)
+            if string is not None and (not of_browser or path[2:] == ["message"]):
+                marks.append((*token.span(1), slots.add(string.segment, token[1], writer(string.spell))))
     return marked(text, marks)
 
 
@@ -183,14 +195,16 @@ def read_yaml_strings(text: str, slots: Slots) -> str:
             todo += [value for _, value in node.value][::-1]
         elif isinstance(node, yaml.SequenceNode):
             todo += node.value[::-1]
-        elif node.tag == "tag:yaml.org,2002:str" and _is_message(node.value, slots):
+        elif node.tag == "tag:yaml.org,2002:str" and (string := _message(node.value, slots)) is not None:
             start, end = node.start_mark.index, node.end_mark.index
             start += len(re.match(r"(?:[&!]\S*\s+)*", text[start:end])[0])  # type: ignore[index]
-            marks.append((start, end, slots.add(*_scalar(node, text[start:end], in_flow))))
+            marks.append((start, end, slots.add(*_scalar(node, string, text[start:end], in_flow))))
     return marked(text, marks)
 
 
-def _scalar(node: Any, raw: str, in_flow: bool) -> tuple[Segment, str, Callable[[Segment], str]]:
+def _scalar(
+    node: Any, string: CatalogueString, raw: str, in_flow: bool
+) -> tuple[Segment, str, Callable[[Segment], str]]:
     """The segment of a YAML string, what stands there, and how it is written: in its style if that is possible."""
     special = re.compile(r"[\n\r\t]" + ("|[][{},]" if in_flow else ""))
 
@@ -198,19 +212,19 @@ def _scalar(node: Any, raw: str, in_flow: bool) -> tuple[Segment, str, Callable[
         ending = "\r\n" if "\r\n" in raw else "\n"
         first, *lines = raw.split(ending)
         indent = next((re.match(" *", line)[0] for line in lines if line.strip()), "  ")  # type: ignore[index]
-        texts = [indent + line if line.strip() else "" for line in segment.text.strip("\n").split("\n")]
+        texts = [indent + line if line.strip() else "" for line in string.spell(segment).strip("\n").split("\n")]
         separator = ending if node.style == "|" else ending * 2
         return f"{first}{ending}{separator.join(texts)}{raw[len(raw.rstrip()) :]}"
 
     def write(segment: Segment) -> str:
-        value = segment.text
+        value = string.spell(segment)
         if node.style == "'" and "\n" not in value:
             return "'" + value.replace("'", "''") + "'"
         if node.style is None and not special.search(value) and _plain(value):
             return value
         return json.dumps(value, ensure_ascii=False)
 
-    return Segment(node.value), raw, write_block if node.style in ("|", ">") else write
+    return string.segment, raw, write_block if node.style in ("|", ">") else write
 
 
 def _plain(value: str) -> bool:

@@ -2,7 +2,7 @@
 
 import html
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from nmt.documents.document_slots import Slots, is_language
@@ -108,8 +108,24 @@ def _written(built: Inline, segment: Segment) -> str:
     return built.before + segment.render(partial(html.escape, quote=False)) + built.after
 
 
-def read_tmx(text: str, slots: Slots, source: str = "", target: str = "") -> str:
+#: The language of a code and its script, "" if it is not known: codes of one language share them.
+Canonical = Callable[[str], tuple[str, str]]
+
+
+def plain_code(code: str) -> tuple[str, str]:
+    """The first part of a code: "de-AT" is "de"."""
+    return base_language(code), ""
+
+
+def read_tmx(text: str, slots: Slots, source: str = "", target: str = "", canonical: Canonical = plain_code) -> str:
     """The text of a translation memory with marks for units that have no text in the target language.
+
+    Args:
+        text: the memory.
+        slots: for its units.
+        source: the code of the language to translate from.
+        target: the code of the language to translate into.
+        canonical: by which codes are compared, such as de, deu_Latn and de-AT.
 
     Raises:
         ValueError: it is not TMX, or the languages are not known.
@@ -124,7 +140,7 @@ def read_tmx(text: str, slots: Slots, source: str = "", target: str = "") -> str
     while at < len(tokens):
         token, end = tokens[at], partners.get(at)
         if token.kind == "open" and token.name == "tu" and end is not None:
-            pieces.append(_memory_unit(tokens[at : end + 1], source, target, slots))
+            pieces.append(_memory_unit(tokens[at : end + 1], source, target, slots, canonical))
             at = end
         else:
             pieces.append(token.raw)
@@ -132,7 +148,7 @@ def read_tmx(text: str, slots: Slots, source: str = "", target: str = "") -> str
     return "".join(pieces)
 
 
-def _memory_unit(tokens: Sequence[Token], source: str, target: str, slots: Slots) -> str:
+def _memory_unit(tokens: Sequence[Token], source: str, target: str, slots: Slots, canonical: Canonical) -> str:
     raw = "".join(token.raw for token in tokens)
     partners = matches(tokens)
     variants = {
@@ -140,8 +156,8 @@ def _memory_unit(tokens: Sequence[Token], source: str, target: str, slots: Slots
         for start, end in _children(tokens, partners)
         if tokens[start].name == "tuv"
     }
-    place = next((variants[code] for code in variants if _same(code, source)), None)
-    if place is None or any(_same(code, target) for code in variants):
+    place = next((variants[code] for code in variants if _same(code, source, canonical)), None)
+    if place is None or any(_same(code, target, canonical) for code in variants):
         return raw
     segment = [number for number in range(*place) if tokens[number].name == "seg" and number in partners]
     built = _content(tokens[segment[0] + 1 : segment[1]], "") if segment else None
@@ -159,6 +175,7 @@ def _memory_unit(tokens: Sequence[Token], source: str, target: str, slots: Slots
     return "".join(token.raw for token in tokens[:end]) + mark + "".join(token.raw for token in tokens[end:])
 
 
-def _same(code: str, language: str) -> bool:
-    """Whether a code, such as de-AT, is of a language, such as de."""
-    return base_language(code) == base_language(language)
+def _same(code: str, language: str, canonical: Canonical) -> bool:
+    """Whether a code, such as de-AT, is of a language, such as de, and of its script."""
+    (one, script), (other, written) = canonical(code), canonical(language)
+    return one == other and (script == written or not (script and written))

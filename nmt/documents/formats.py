@@ -5,11 +5,11 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from nmt.documents.archive import KINDS, read_archive
+from nmt.documents.archive import KINDS, OLD, content_of, read_archive
 from nmt.documents.catalogues import PO_DECLARED, read_json_strings, read_po, read_yaml_strings
 from nmt.documents.cells import read_csv, read_tsv
 from nmt.documents.document_slots import Slots, decode
-from nmt.documents.exchange import read_tmx, read_xliff
+from nmt.documents.exchange import Canonical, plain_code, read_tmx, read_xliff
 from nmt.documents.markdown_text import read_markdown
 from nmt.documents.subtitles import read_srt, read_vtt
 from nmt.documents.web_pages import HTML_DECLARED, read_html
@@ -18,6 +18,8 @@ from nmt.system.encodings import RECOGNISE
 from nmt.system.errors import UserError
 from nmt.text.tags import Segment
 
+#: The endings of formats whose placeholders are kept unless somebody says what to keep.
+WITH_PLACEHOLDERS = (".po", ".pot", ".xliff", ".xlf", ".json", ".arb", ".yaml", ".yml")
 #: The most bytes of a document, packed or not.
 MOST_BYTES = 1 << 28
 
@@ -99,7 +101,9 @@ class Document:
         return [guess, *notes] if self.encoding else notes
 
 
-def read_document(path: Path, source: str = "", target: str = "", encoding: str | None = None) -> Document:
+def read_document(
+    path: Path, source: str = "", target: str = "", encoding: str | None = None, canonical: Canonical = plain_code
+) -> Document:
     """Read a document, whose ending says its format.
 
     Args:
@@ -107,6 +111,7 @@ def read_document(path: Path, source: str = "", target: str = "", encoding: str 
         source: the language to translate from, for formats that hold several.
         target: the language to translate into.
         encoding: of text that is not UTF-8 and does not say its encoding; None recognises it.
+        canonical: see `read_tmx`.
 
     Raises:
         UserError: it cannot be read, is damaged, or is no such document.
@@ -118,18 +123,37 @@ def read_document(path: Path, source: str = "", target: str = "", encoding: str 
         raise UserError(f"{path} cannot be read: {error.strerror or error}.") from error
     if len(data) > MOST_BYTES:
         raise UserError(f"{path} has more than {MOST_BYTES >> 20} MiB. Split it.")
-    return parse_document(data, str(path), source, target, encoding)
+    return parse_document(data, str(path), source, target, encoding, canonical)
 
 
-def parse_document(data: bytes, name: str, source: str = "", target: str = "", encoding: str | None = None) -> Document:
+def _check_content(data: bytes, name: str, ending: str) -> None:
+    """Raise UserError if a file is certainly of another format than its ending says."""
+    own, other = content_of(data)
+    if own and KINDS[own] is not KINDS.get(ending):
+        raise UserError(f"{name} is a {own} file with another ending. Rename it to {Path(name).stem}{own}.")
+    if other:
+        raise UserError(f"{name} is {other}, whatever its ending says. Save it as .docx.")
+    if ending in KINDS and not data.startswith((b"PK", OLD)):
+        raise UserError(f"{name} is no {ending} file: its content is not that of an office document. Save it again.")
+
+
+def parse_document(
+    data: bytes,
+    name: str,
+    source: str = "",
+    target: str = "",
+    encoding: str | None = None,
+    canonical: Canonical = plain_code,
+) -> Document:
     """As `read_document`, for the bytes of a file of this name."""
     ending = Path(name).suffix.lower()
+    _check_content(data, name, ending)
     if ending in KINDS:
         slots = Slots()
         return Document(slots, read_archive(data, name, ending, slots))
     form = _TEXTS[ending]
     if ending == ".tmx":
-        form = form._replace(read=partial(read_tmx, source=source, target=target))
+        form = form._replace(read=partial(read_tmx, source=source, target=target, canonical=canonical))
     slots = Slots(form.bilingual)
     encoded = decode(data, name, form.declared, encoding or RECOGNISE)
     try:

@@ -15,6 +15,8 @@ _PARTS = r"""(?P<lone><!--.*?(?:-->|\Z)|<\?.*?(?:\?>|\Z)|<!DOCTYPE[^<>\[]*+(?:\[
 _RAW = r"""|<(?P<raw>script|style|textarea|template)(?=[\s/>])(?:[^<>"']|"[^"]*"|'[^']*')*+>.*?(?:</(?P=raw)\s*>|\Z)"""
 _XML = re.compile(_PARTS.format(raw=""), re.VERBOSE | re.DOTALL)
 _HTML = re.compile(_PARTS.format(raw=_RAW), re.VERBOSE | re.DOTALL | re.IGNORECASE)
+# Numbers name the tags of some libraries for messages: <0>text</0>.
+_STRING = re.compile(_PARTS.format(raw="").replace("[A-Za-z_:]", "[A-Za-z_:0-9]"), re.VERBOSE | re.DOTALL)
 _BRACES = re.compile(r"(\{\\[^{}]*\}|<[^<>]*>)")
 _SPACE = re.compile(r"[ \t\r\n\f]+")
 
@@ -44,16 +46,17 @@ class Inline(NamedTuple):
     after: str
 
 
-def tokens_of(text: str, *, void: Collection[str] = (), xml: bool = False) -> list[Token]:
+def tokens_of(text: str, *, void: Collection[str] = (), xml: bool = False, numbered: bool = False) -> list[Token]:
     """The tokens of a text, which they add up to.
 
     Args:
         text: HTML or XML.
         void: names of tags that are never closed.
         xml: whether it is XML, where no element has text without tags by its name.
+        numbered: whether it is a string in which tags may have numbers as names.
     """
     tokens = []
-    for match in (_XML if xml else _HTML).finditer(text):
+    for match in (_STRING if numbered else _XML if xml else _HTML).finditer(text):
         raw, name = match[0], match["name"]
         if name is not None:
             empty = match["empty"] or name.lower() in void

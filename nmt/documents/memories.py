@@ -13,6 +13,7 @@ from nmt.documents.document_slots import decode
 from nmt.documents.exchange import CODES
 from nmt.documents.xml_text import XML_DECLARED, check_xml
 from nmt.system.errors import UserError
+from nmt.text.scripts import base_language
 
 _LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 
@@ -69,9 +70,7 @@ def _catalogue(text: str) -> Iterator[Row]:
 def _memory(text: str) -> Iterator[Row]:
     units = []
     for unit in _parsed(text).iter("tu"):
-        variants = {
-            (each.get(_LANGUAGE) or each.get("lang") or "").partition("-")[0].lower(): each for each in unit.iter("tuv")
-        }
+        variants = {base_language(each.get(_LANGUAGE) or each.get("lang") or ""): each for each in unit.iter("tuv")}
         units.append({language: _text(each.find("seg")) for language, each in variants.items()})
     languages = list(dict.fromkeys(language for unit in units for language in unit))
     yield languages

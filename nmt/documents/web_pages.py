@@ -35,7 +35,7 @@ def read_html(text: str, slots: Slots) -> str:
     What has `translate="no"`, code, scripts and preformatted text are kept.
     """
     tokens = tokens_of(text, void=VOID)
-    tokens = closed(tokens, lambda token: token.name.lower() in _OPAQUE or _KEPT.search(token.raw) is not None)
+    tokens = closed(tokens, is_kept)
     pieces, run = list[str](), list[Token]()
     for token in tokens:
         if token.kind in ("open", "lone") and token.name and not _KEPT.search(token.raw):
@@ -46,6 +46,11 @@ def read_html(text: str, slots: Slots) -> str:
         else:
             run.append(token)
     return "".join([*pieces, _run(run, slots)])
+
+
+def is_kept(token: Token) -> bool:
+    """Whether an element is kept as it is: code, and what is not to be translated."""
+    return token.name.lower() in _OPAQUE or _KEPT.search(token.raw) is not None
 
 
 def _with_attributes(token: Token, slots: Slots) -> Token:

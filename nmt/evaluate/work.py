@@ -146,7 +146,8 @@ def _splits(text: GivenText, run: OpenRun) -> tuple[tuple[str, str], list[Split]
     names = source.tests() if text.split is None else [text.split]
     if not names:
         raise UserError(
-            f"The data set of {run.folder} has no test split. Give split=valid, or source=FILE reference=FILE."
+            f"The data set of {run.folder} has no test split. Give "
+            f"{'split=valid, or ' if 'valid' in source.splits() else ''}source=FILE reference=FILE."
         )
     return source.languages, [own_split(run, source, name) for name in names], source
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from nmt.alignment.linker import Linker
 from nmt.inspection.details import Detail, described_search, documented, forced_characters, translate
 from nmt.inspection.document import ALTERNATIVES, COMPONENTS, FEWEST, Json, Style
 from nmt.inspection.doubt import DoubtModel
@@ -53,11 +54,15 @@ class Key(NamedTuple):
 
 
 class Work(NamedTuple):
-    """A translation of a batch; `told` is called with the beginning of one that is computed alone."""
+    """A translation of a batch; `told` is called with the beginning of one that is computed alone.
+
+    With `tags`, its document has `tag_links`: pairs of a word of the source and one of the translation, by number.
+    """
 
     request: Request
     include: frozenset[Detail] = frozenset()
     told: Callable[[str], None] | None = None
+    tags: bool = False
 
 
 class Engine:
@@ -69,14 +74,15 @@ class Engine:
         *,
         head: str,
         model: Mapping[str, Any],
+        linker: Linker,
         doubts: DoubtModel | None = None,
         words: KnownWords | None = None,
     ) -> None:
-        """`head` is that of word links; `model` names the run in documents; `doubts` is the run's model of doubts.
+        """`head` is that of word links, `linker` links the words of tags; `model` names the run in documents.
 
-        `words` are those of the training text; None for a run that has not kept them.
+        `doubts` is the run's model of doubts, `words` are those of the training text; None for a run without them.
         """
-        self.translator, self.words = translator, words
+        self.translator, self.linker, self.words = translator, linker, words
         self.style = Style(translator.tokenizer.target, head, model=model, doubts=doubts)
         self.defaults = SearchSettings.of(translator.search)
 
@@ -135,15 +141,17 @@ class Engine:
                 self._completed(
                     translate(translator, request, self._style(translator, include), include, told), request
                 )
-                for request, include, told in works
+                for request, include, told, _ in works
             ]
         ranked = translator.translate_chunk([work.request for work in works])
         documents = []
-        for (request, include, _), hypotheses in zip(works, ranked, strict=True):
+        for (request, include, _, tags), hypotheses in zip(works, ranked, strict=True):
             if request.pins:
                 check_pins(request.pins, hypotheses[0])
             style, forced = self._style(translator, include), forced_characters(translator, request.prefix)
             document = documented(translator, hypotheses, style, include, forced=forced)
+            if tags and hypotheses[0].weights is not None:
+                document["tag_links"] = self.linker.links(hypotheses[0])
             documents.append(self._completed(document, request))
         return documents
 

@@ -16,7 +16,6 @@ from nmt.alignment.tag_projection import LinkedText
 from nmt.data.languages import UNNAMED, canonical, script_name
 from nmt.inspection.details import Detail
 from nmt.inspection.document import Json
-from nmt.links import parse_links
 from nmt.serve.form_fields import read_fields
 from nmt.serve.passages import Passage, TextBlock, detectable, join_passages, split_passages
 from nmt.serve.pool import ModelPool, Served
@@ -81,7 +80,7 @@ async def translations(
         documents=follows,
         include=include,
         glossary=body.glossary,
-        keep=body.keep,
+        keep=body.keep or [],
     )
     try:
         model, rows, _ = await pool.off_loop(pool.translations, asked)
@@ -89,6 +88,9 @@ async def translations(
         more = {**problem.more, **({"field": "q"} if problem.more.get("field") == "text" else {})}
         detail = re.sub(r"text \d+ has", "a sentence has", problem.detail.replace("text:", "q:", 1))
         raise ProblemError(problem.status, detail, **more) from problem
+    if include:
+        for row in rows:
+            row.work = row.work._replace(tags=True)
     documents, _ = await pool.ask(request, model, rows)
     return (_linked(each) for line, each in zip(lines, documents, strict=True) if line)
 
@@ -97,8 +99,8 @@ def _linked(document: Json) -> LinkedText:
     """The best translation in a document, with the links of its words if it has some."""
     best = document["hypotheses"][0]
     ours, theirs = ([(word["start"], word["end"]) for word in side["words"]] for side in (document["source"], best))
-    alignment = best["alignment"] and [*parse_links(best["alignment"]["links"]).sure]
-    return LinkedText.of_words(document["source"]["text"], best["text"], ours, theirs, alignment).stripped()
+    links = document.get("tag_links")
+    return LinkedText.of_words(document["source"]["text"], best["text"], ours, theirs, links).stripped()
 
 
 async def _body(request: Request, pool: ModelPool) -> LibreBody:

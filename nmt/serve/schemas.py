@@ -165,7 +165,7 @@ class LibreBody(Body):
     target: Text = ""
     format: Literal["text", "html"] = "text"
     glossary: Terms = {}
-    keep: Kept = []
+    keep: Kept | None = None
 
     @model_validator(mode="before")
     @classmethod

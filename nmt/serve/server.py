@@ -110,6 +110,7 @@ def names(runs: Sequence[Run]) -> list[str]:
 
 def served(request: Serving, run: Run, name: str) -> "Served":
     """A model, ready to be asked, after first translations: of sentences that the page offers."""
+    from nmt.build.open import open_linker
     from nmt.build.word_doubts import open_doubts
     from nmt.serve.engine import Engine
     from nmt.serve.memory_routes import ModelMemory
@@ -125,7 +126,9 @@ def served(request: Serving, run: Run, name: str) -> "Served":
     head = translator.heads.default if translator.attends else "auto"
     model = {"id": name, "fingerprint": description["fingerprint"]}
     doubts = open_doubts(opening.runs[0])
-    engine = Engine(replace(translator, check=worker.check), head=head, model=model, doubts=doubts, words=words)
+    linker = open_linker(opening.runs[0], translator)
+    checked = replace(translator, check=worker.check)
+    engine = Engine(checked, head=head, model=model, linker=linker, doubts=doubts, words=words)
     description["search"] = engine.described(engine.defaults)
     codes = str(description["source"] or UNNAMED[0]), str(description["target"] or UNNAMED[1])
     memory = ModelMemory(run.folder, request.memory, codes)

@@ -13,6 +13,7 @@ from fastapi import FastAPI, Request
 from pydantic import ValidationError
 from starlette.responses import JSONResponse, Response
 
+from nmt.data.languages import canonical
 from nmt.serve.form_fields import SentFile, read_file
 from nmt.serve.libre import codes_of, detected, model_for, translations
 from nmt.serve.memory_routes import keeps_documents
@@ -110,7 +111,7 @@ async def _translated(
     request: Request, pool: ModelPool, file: SentFile, body: LibreBody, chosen: Served | None
 ) -> tuple[bytes, str, list[str]]:
     """The translated document, its name, and notes on it (UserError if it cannot be read, or ProblemError)."""
-    from nmt.documents.formats import ENDINGS, Document, parse_document
+    from nmt.documents.formats import ENDINGS, WITH_PLACEHOLDERS, Document, parse_document
     from nmt.documents.sentences import SplitDocument
 
     path = PurePosixPath(_LEFT_OUT.sub("_", file.name.replace("\\", "/").rpartition("/")[2])[-150:] or "file")
@@ -119,7 +120,7 @@ async def _translated(
         raise ProblemError(400, detail, field="file", cure=f"Send one of: {' '.join(ENDINGS)}")
 
     def parsed(source: str, target: str) -> Document:
-        return parse_document(file.data, path.name, source, target)
+        return parse_document(file.data, path.name, source, target, canonical=canonical)
 
     first = codes_of(pool.first)
     language = body.source
@@ -135,6 +136,8 @@ async def _translated(
     split = await pool.off_loop(SplitDocument, document, source)
     tags = [tag for segment in document.segments for tag in segment.tags]
     block = TextBlock([Passage(re.sub(r"[\r\n]", " ", text), translated=True) for text in split.sentences], tags)
+    if body.keep is None and path.suffix.lower() in WITH_PLACEHOLDERS and model.engine.defaults.beam_size > 1:
+        body = body.model_copy(update={"keep": ["placeholders"]})
     results = await translations(request, pool, model, [[block]], body)
     data = await pool.off_loop(_written, document, split, results)
     return data, f"{path.stem}.{target}{path.suffix}", document.notes

@@ -70,6 +70,7 @@ RUN = Fields(
                 **dict.fromkeys(("run", "weights"), TEXT),
                 "step": COUNT,
                 "text": Fields(further=TEXT),
+                "sentences": Fields(further=COUNT),
                 **dict.fromkeys(("before", "after"), Fields(further=Fields(further=FIGURE))),
             }
         ),

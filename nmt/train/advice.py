@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 from nmt.system.platform import shell_quoted
 
 FEW_PAIRS = 1000  # below this a model memorises phrases rather than learning a language
+SCORED = 100  # sentences from which on a difference of BLEU is shown
+LEAST_UPDATES = 50  # of a training that goes on: 5 pairs are learnt by then, and more updates forget more
 
 
 class Recommendation(NamedTuple):
@@ -124,10 +126,20 @@ class Continuation(NamedTuple):
     patience: int = 5
 
 
-def recommend_continuation(words: float) -> Continuation:
+def recommend_continuation(words: float, words_per_batch: float = 1000.0) -> Continuation:
     """Recommend how long to train on with a text of so many source words: the less text, the more passes."""
     limits = ((15_000, 30), (120_000, 15), (800_000, 8), (5_000_000, 4))
-    return Continuation(next((epochs for most, epochs in limits if words <= most), 2))
+    epochs = next((epochs for most, epochs in limits if words <= most), 2)
+    return Continuation(max(epochs, math.ceil(LEAST_UPDATES / max(1, words / words_per_batch))))
+
+
+def recommend_held_out(pairs: int) -> tuple[int, int | None] | None:
+    """Recommend how many of so many pairs to hold out of a training that goes on: for validation, and for the test.
+
+    None of few pairs: a person expects that all their corrections are learnt. Else as many as `SCORED`. None for the
+    numbers of any other training.
+    """
+    return (0, 0) if pairs < FEW_PAIRS else (SCORED, None) if pairs < 50 * SCORED else None
 
 
 def separate_vocabularies(scripts: tuple[str, str], *, tied: bool) -> Recommendation:

@@ -1,7 +1,6 @@
-"""The run that a training goes on from (start=RUN): what is taken from it, and the text that it was trained on.
+"""The run that a training goes on from (start=RUN), and what is taken from it.
 
 A stranger may have made it: its settings name no code (`nmt.config.choices`), and its tokenizer and weights are data.
-Its data settings are used only if this user has made the run (`nmt.runs.trust`), or if they are those of built-in text.
 """
 
 import itertools
@@ -14,24 +13,25 @@ from typing import Any
 import torch
 from omegaconf import DictConfig, OmegaConf
 
-from nmt.build.open import OpenRun, describes, may_use, open_model, open_run
+from nmt.build.open import OpenRun, describes, open_model, open_run
 from nmt.build.parts import assemble, build_source
-from nmt.build.paths import pipes_of
 from nmt.build.requests import read
 from nmt.config.choices import is_choice, place
 from nmt.config.composition import compose, parse
 from nmt.config.configuration import ABSENT, flattened
 from nmt.config.quotes import pasteable, python, unquoted
 from nmt.config.resumption import key_of, unnamed_choices
-from nmt.data.dataset import Split
+from nmt.data.dataset import DataSource, Split
 from nmt.data.languages import UNNAMED
+from nmt.data.sources import UserFiles
 from nmt.model import Seq2Seq
 from nmt.model.weights import fingerprint
 from nmt.system.compute import CPU
 from nmt.system.errors import UserError
 from nmt.system.limits import Fraction
 from nmt.text.tokenizer import Tokenizer, load_tokenizer
-from nmt.train.advice import Continuation
+from nmt.train.advice import Continuation, recommend_held_out
+from nmt.train.ancestor_text import AncestorText
 
 #: The parts of a configuration that are taken from the run.
 PARTS = ("model", "encoder", "attention", "decoder", "context", "tokenizer", "search", "optimizer")
@@ -49,12 +49,14 @@ class StartRequest:
 
     start: Path | None = None
     start_mix: Fraction = 0.0
+    start_data: str | Sequence[str] | None = None
 
     def __post_init__(self) -> None:
-        if self.start_mix and self.start is None:
-            raise UserError(
-                f"start_mix={self.start_mix:g} needs a run to go on from. Give start=checkpoints/NAME as well."
-            )
+        if self.start is None:
+            given = [f"start_mix={self.start_mix:g}"] if self.start_mix else []
+            given += [] if self.start_data is None else [f"start_data={self.start_data}"]
+            if given:
+                raise UserError(f"{given[0]} needs a run to go on from. Give start=checkpoints/NAME as well.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,12 +65,12 @@ class Ancestor:
 
     Attributes:
         mix: the share of each batch that is drawn from its training text.
-        cache: the folder of what is known of large files.
+        texts: the text that it was trained and validated on.
     """
 
     run: OpenRun
     mix: float
-    cache: Path
+    texts: AncestorText
 
     @property
     def folder(self) -> Path:
@@ -78,40 +80,6 @@ class Ancestor:
     def tokenizer(self) -> Tokenizer:
         """Its tokenizer (UserError if it is damaged)."""
         return load_tokenizer(self.run.files.tokenizer)
-
-    def text(self, name: str) -> Split:
-        """Its own "train" or "valid" split.
-
-        Raises:
-            UserError: its data settings may not be used, or the text is missing or has changed.
-        """
-        config = self.run.config
-        if not may_use(config) and not self.run.files.is_own():
-            raise UserError(f"{self.folder} was made or changed elsewhere, so its data settings are not used.")
-        if pipes := pipes_of(config.data):
-            raise UserError(f"{pipes}: a pipe, and its text was not kept.")
-        with describes(self.run.files, "a data set", as_saved=True):
-            source = build_source(config)
-        source.known = self.cache
-        split = source.read(name)
-        if self.run.facts.get("text", {}).get(name, split.fingerprint()) != split.fingerprint():
-            raise UserError(f"The text of {name} has changed since {self.folder} was trained.")
-        return split
-
-    def training_text(self, known: str | None) -> Split:
-        """The text that is mixed into batches, whose fingerprint is `known` to a resumed run.
-
-        Raises:
-            UserError: see `text`.
-        """
-        needs = f"start_mix={self.mix:g} needs the training text of {self.folder}"
-        try:
-            split = self.text("train")
-        except UserError as error:
-            raise UserError(f"{needs}: {error} Restore it, or train a new run without start_mix.") from error
-        if known is not None and split.fingerprint() != known:
-            raise UserError(f"{needs}, which has changed since this run began. Restore it, or train a new run.")
-        return split
 
     def check_shapes(self, config: DictConfig, overrides: Sequence[str]) -> None:
         """Raise UserError if the weights of the run do not fit a model with this configuration."""
@@ -168,7 +136,7 @@ def open_ancestor(config: DictConfig, finished: bool = True) -> Ancestor | None:
         raise UserError(
             f"{run.folder} is not finished (status: {status}). Finish it: {python()} -m nmt.train {place} resume=true"
         )
-    return Ancestor(run, wanted.start_mix, Path(str(config.cache), "files"))
+    return Ancestor(run, wanted.start_mix, AncestorText(run, wanted.start_data, Path(str(config.cache), "files")))
 
 
 def choices_of_start(overrides: Sequence[str]) -> list[str]:
@@ -236,11 +204,25 @@ def inherited(config: DictConfig, overrides: Sequence[str], ancestor: Ancestor) 
     return config
 
 
+def hold_out(config: DictConfig, source: DataSource, words: list[str]) -> list[str]:
+    """Set how many pairs are held out of a training that goes on, unless the command line does; its complete words."""
+    if not isinstance(source, UserFiles) or source.undivided is None:
+        return words
+    if (sizes := recommend_held_out(source.undivided)) is None:
+        return words
+    source.hold_out(*sizes)
+    config.data.valid_pairs, config.data.test_pairs = sizes
+    written = [
+        f"data.{name}_pairs={size}" for name, size in zip(("valid", "test"), sizes, strict=True) if size is not None
+    ]
+    return [*written, *words]
+
+
 def continued(config: DictConfig, overrides: Sequence[str], ancestor: Ancestor, advice: Continuation) -> list[str]:
     """Set the defaults of a training that goes on, where the command line gives none; return its complete words."""
     named = {key_of(word) for word in overrides}
     budgets = {"trainer.steps", "trainer.epochs", "trainer.minutes"}
-    defaults: dict[str, float] = {
+    defaults: dict[str, float | str] = {
         "schedule.warmup_steps": advice.warmup_steps,
         **({} if budgets & named else {"trainer.epochs": advice.epochs}),
         "trainer.patience": advice.patience,
@@ -248,6 +230,8 @@ def continued(config: DictConfig, overrides: Sequence[str], ancestor: Ancestor, 
     rate = OmegaConf.select(config, "optimizer.lr")
     if isinstance(rate, float | int):
         defaults["optimizer.lr"] = rate if ancestor.run.config.get("start") else rate / SLOWER
+    if config.data.get("valid_pairs") == 0 and config.data.get("valid") is None:  # no validation can choose its weights
+        defaults["trainer.select"] = "last"
     defaults = {key: value for key, value in defaults.items() if key not in named}
     for key, value in defaults.items():
         OmegaConf.update(config, key, value)

@@ -62,6 +62,36 @@ def guiding_links(recipe: Recipe, split: Split) -> str | None:
     return fingerprint
 
 
+def read_splits(recipe: Recipe, say: Say) -> tuple[Split, Split]:
+    """The training and the validation split.
+
+    Where no pair is held out, validation is that of the run that it goes on from; if that cannot be read, it is on the
+    pairs that are learnt.
+
+    Raises:
+        UserError: no pair is held out, and there is no such run; see also `DataSource.read`.
+    """
+    source, ancestor = recipe.source, recipe.ancestor
+    train = source.read("train")
+    if not recipe.learns_all:
+        return train, source.read("valid")
+    if not recipe.starts:
+        raise UserError(
+            "data.valid_pairs=0: without validation pairs, training needs the validation text of a run to go on from "
+            "(start=). Give data.valid_pairs=1 or more."
+        )
+    begins = f"All {len(train.source):,} pairs are learnt, and none is held out: validation is on"
+    try:
+        if ancestor is None:
+            raise UserError(f"{recipe.config.start} is missing or damaged.")
+        valid = ancestor.texts.read("valid")._replace(name="valid", links=None)
+    except UserError as error:
+        say(f"{begins} these pairs, and what is forgotten is not measured. {error}")
+        return train, train._replace(name="learnt", links=None)
+    say(f"{begins} the validation text of {ancestor.folder}, {len(valid.source):,} pairs.")
+    return train, valid
+
+
 def check_documents(recipe: Recipe, splits: Sequence[Split]) -> None:
     """UserError if the model is to see previous sentences, but the text does not come in documents."""
     sentences = recipe.context_sentences
@@ -104,7 +134,9 @@ def prepared(recipe: Recipe, tokenizer: Tokenizer, splits: tuple[Split, Split], 
     if ancestor is not None and ancestor.mix:
         run, share = recipe.resumed, ancestor.mix
         known = None if run is None else run.facts().get("start", {}).get("text", {}).get("train")
-        train_split = joined(train_split, ancestor.training_text(known), f"{train_split.name} and {ancestor.folder}")
+        needs = f"start_mix={share:g} needs the training text of {ancestor.folder}"
+        mixed = ancestor.texts.read_for_mix(needs, known, say)
+        train_split = joined(train_split, mixed, f"{train_split.name} and {ancestor.folder}")
     pairs, valid_pairs = (_encoded(recipe, tokenizer, split, say) for split in (train_split, splits[1]))
     own_pairs = int((pairs.rows < first_rows).sum()) if share else len(pairs)
     if share and not 0 < own_pairs < len(pairs):

@@ -39,7 +39,7 @@ from nmt.system.locks import locked
 from nmt.system.terminal import print_message
 from nmt.text.scripts import lengths, script_of
 from nmt.train.advice import recommend, recommend_continuation, separate_vocabularies
-from nmt.train.ancestor import Ancestor, check_languages, continued, inherited, open_ancestor
+from nmt.train.ancestor import Ancestor, check_languages, continued, hold_out, inherited, open_ancestor
 from nmt.train.finished import already_finished
 from nmt.training.budget import Budget
 from nmt.training.guidance import guided_heads
@@ -100,6 +100,11 @@ class Recipe:
     def starts(self) -> bool:
         """Whether it goes on from another run, which need not be there any more."""
         return self.config.get("start") is not None
+
+    @property
+    def learns_all(self) -> bool:
+        """Whether no pair is held out for validation."""
+        return "valid" not in self.source.splits()
 
     @property
     def attends(self) -> bool:
@@ -175,8 +180,9 @@ def checked_data(config: DictConfig, run: Run, given: DictConfig) -> DictConfig:
         said.get(key, ABSENT) == value for key, value in saved.items()
     )
     start = config.get("start")
-    if not (same or may_use(config)) or (start and start != given.start):
-        words = [*data_words(run), *([pasteable("start", start)] if start else [])]
+    starts = {key: config.get(key) for key in ("start", "start_data")}
+    if not (same or may_use(config)) or (start and any(given.get(key) != value for key, value in starts.items())):
+        words = [*data_words(run), *(pasteable(key, value) for key, value in starts.items() if value is not None)]
         raise UserError(
             f"{run.folder} was made or changed elsewhere, so its data settings are not used. "
             f"If you trust them, repeat them on the command line: {' '.join(words)}"
@@ -203,8 +209,9 @@ def new_recipe(config: DictConfig, overrides: Sequence[str], run: Run | None) ->
     if ancestor is not None:
         for note in check_languages(source.languages, ancestor):
             print_message(note)
+        words = hold_out(config, source, words)
         pairs, mean, _, per_word = _amount(config, source)
-        words = continued(config, overrides, ancestor, recommend_continuation(pairs * mean / per_word))
+        words = continued(config, words, ancestor, recommend_continuation(pairs * mean / per_word))
     elif isinstance(source, UserFiles):
         config, words = fit_to_text(config, words, source)
     take_named_budget(config, overrides)

@@ -41,7 +41,7 @@ from nmt.text.tokenizer import Tokenizer
 from nmt.train.advice import CHANGEABLE, in_words, verdict
 from nmt.train.finished import size_note
 from nmt.train.kept_text import examples, keep_text
-from nmt.train.preparation import check_documents, guiding_links, prepared, tokenizer_for
+from nmt.train.preparation import check_documents, guiding_links, prepared, read_splits, tokenizer_for
 from nmt.train.recipe import Recipe, opened, own_settings, possible, resumed_recipe, with_own_vocabularies
 from nmt.train.transfer import Transfer
 from nmt.training.captured import has_fixed_shapes
@@ -86,7 +86,7 @@ def _follow(processes: Processes) -> int:
     run = Run(Path(folder))
     recipe = resumed_recipe(run.config(), run)
     compute = recipe.place.compute
-    splits = recipe.source.read("train"), recipe.source.read("valid")
+    splits = read_splits(recipe, lambda _: None)
     tokenizer = tokenizer_for(recipe, splits[0], lambda _: None)
     with _enough_memory():
         model = build_model(recipe.config, tokenizer).to(compute.device)
@@ -123,9 +123,9 @@ class _Session:
         source, compute, settings = self.recipe.source, self.recipe.place.compute, self.recipe.settings
         state = self._saved_state()
         source.check()
-        train_split, valid_split = source.read("train"), source.read("valid")
+        train_split, valid_split = both = read_splits(self.recipe, self.say)
         links = guiding_links(self.recipe, train_split)
-        check_documents(self.recipe, (train_split, valid_split))
+        check_documents(self.recipe, both)
         self.recipe, reasons = with_own_vocabularies(self.recipe, train_split)
         for note in [*source.notes(), *doubts(source.languages, (train_split.source, train_split.target)), *reasons]:
             self.say(note)
@@ -135,9 +135,7 @@ class _Session:
         with _enough_memory(), possible():
             model = build_model(self.recipe.config, tokenizer).to(compute.device)
         optimizer = build_optimizer(self.recipe.config, model)
-        pairs, own_pairs, batches, valid_batches = prepared(
-            self.recipe, tokenizer, (train_split, valid_split), self.say
-        )
+        pairs, own_pairs, batches, valid_batches = prepared(self.recipe, tokenizer, both, self.say)
         if state is not None and self.recipe.run is not None:
             check_state(self.recipe.run.state, state, model)
             self._check_best(self.recipe.run, state)
@@ -146,9 +144,12 @@ class _Session:
         contexts = contexts_of(sources, valid_split.documents, model.context_sentences)
         ratio = length_ratio(pairs, EXTRA_LENGTH)
         translate = greedy_scores(sources, references, language, tokenizer, compute, ratio, contexts)
-        facts = {"pairs": own_pairs} if links is None else {"pairs": own_pairs, "links": links}
+        splits = [valid_split, train_split, *map(source.read, source.tests())]
+        facts = {"pairs": own_pairs, "text": {split.name: split.fingerprint() for split in splits}}
+        facts |= {} if links is None else {"links": links}
         with _enough_memory():
-            facts |= self.transfer.begin(model, tokenizer, translate, fresh=state is None)
+            texts = (train_split, valid_split) if self.recipe.learns_all else (valid_split, None)
+            facts |= self.transfer.begin(model, tokenizer, translate, texts, ratio, fresh=state is None)
         if has_fixed_shapes(model, settings, compute):
             batches.fix_shapes()
         self._describe(model, tokenizer, batches)
@@ -280,7 +281,6 @@ class _Session:
             "data": source.name,
             "languages": list(source.languages),
             "folder": str(Path.cwd()),
-            "text": {name: source.read(name).fingerprint() for name in source.splits()},
         }
         if recipe.run is not None:
             recipe.run.create(recipe.config, recipe.words, facts, tokenizer)
@@ -326,9 +326,10 @@ class _Session:
             return 128 + signal.Signals[outcome.finished_by]
         best = next((entry for entry in reversed(outcome.history) if entry["best"]), None)
         if best is not None:
+            name = "At the end" if self.recipe.settings.select == "last" else "Best"
             self.say(
                 f"Finished after {outcome.step:,} steps and {outcome.minutes:.1f} minutes ({outcome.finished_by}). "
-                f"Best: {in_words(best)}, perplexity {best['valid_perplexity']:.2f} at step {best['step']:,.0f}."
+                f"{name}: {in_words(best)}, perplexity {best['valid_perplexity']:.2f} at step {best['step']:,.0f}."
             )
         if outcome.example is not None:
             self._show(outcome.example)
@@ -339,7 +340,8 @@ class _Session:
             self._judge(run, outcome, pairs)
         else:
             self.say("Next:")
-            self.say(f"  {python()} -m nmt.evaluate {pasteable('run', run.folder)}")
+            if self.recipe.source.tests():
+                self.say(f"  {python()} -m nmt.evaluate {pasteable('run', run.folder)}")
             self.say(f"  {python()} -m nmt.translate {pasteable('run', run.folder)} input=FILE output=FILE")
         self.say(size_note(run.folder))
         return 0

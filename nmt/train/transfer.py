@@ -1,17 +1,20 @@
 """What a training that goes on from a run gains on its own text, and what it forgets of the run's: scores of both.
 
-Both validation sets are translated greedily before the first update, and again with the best weights at the end.
+Both validation sets are translated greedily before the first update, and again with the best weights at the end. Few
+pairs are all learnt: then the learnt pairs are translated instead of held-out ones, and counted, not scored.
 """
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from nmt.build.open import open_model, open_run
+from nmt.data.dataset import Split
 from nmt.data.document_lines import contexts_of
 from nmt.model import Seq2Seq
 from nmt.runs.run import Run
 from nmt.system.errors import UserError
 from nmt.text.tokenizer import Tokenizer
+from nmt.train.advice import SCORED
 from nmt.train.recipe import Recipe
 from nmt.training.board import Board
 from nmt.training.validation import Figures, Translate, greedy_scores
@@ -26,11 +29,21 @@ class Transfer:
     def __init__(self, recipe: Recipe, say: Callable[[str], None]) -> None:
         self.recipe, self.say = recipe, say
         self._exams: dict[str, Translate] = {}
+        self._sentences: dict[str, int] = {}
 
-    def begin(self, model: Seq2Seq, tokenizer: Tokenizer, translate: Translate, fresh: bool) -> dict[str, Any]:
+    def begin(
+        self,
+        model: Seq2Seq,
+        tokenizer: Tokenizer,
+        translate: Translate,
+        texts: tuple[Split, Split | None],
+        length_ratio: float,
+        fresh: bool,
+    ) -> dict[str, Any]:
         """Pass the weights of the run on to a model and score them, if nothing of the training is saved yet (`fresh`).
 
-        `translate` translates this training's validation set.
+        `texts` are that which shows what is gained, and that which shows what is forgotten: None if this is not the
+        training's validation set. `translate` is for the last of them. `length_ratio` is that of this training's text.
 
         Returns:
             Facts for run.json: the run, the checksum of its weights, the text and the scores.
@@ -50,7 +63,17 @@ class Transfer:
             self.say(f"{recipe.config.start} is missing or damaged, so what is forgotten is not measured.")
             return {}
         known = {} if run is None else run.facts().get("start", {})
-        texts = self._prepare(tokenizer, translate, known.get("text", {}).get("valid"))
+        if texts[1] is None:
+            fingerprints = self._prepare(tokenizer, translate, known.get("text", {}).get("valid"))
+        else:
+            learnt = self._exam(texts[0], tokenizer, length_ratio)
+            same = texts[0].fingerprint() == texts[1].fingerprint()
+            self._exams = {OWN: learnt} if same else {OWN: learnt, EARLIER: translate}
+            fingerprints = {} if same else {"valid": texts[1].fingerprint()}
+        count = self.recipe.settings.validate_sentences
+        self._sentences[OWN] = min(len(texts[0].source), count)
+        if texts[1] is not None:
+            self._sentences[EARLIER] = min(len(texts[1].source), count)
         if not fresh:
             return {}
         old, notes = ancestor.pass_on(model)
@@ -60,8 +83,9 @@ class Transfer:
         for line in [f"Going on from {ancestor.folder}.", *notes]:
             self.say(line)
         if ancestor.mix:
-            texts["train"] = ancestor.text("train").fingerprint()
-        return {"start": {**facts, "text": texts, "before": self._scores(old.to(recipe.place.compute.device))}}
+            fingerprints["train"] = ancestor.texts.read_for_mix("start_mix", None, lambda _: None).fingerprint()
+        before = self._scores(old.to(recipe.place.compute.device))
+        return {"start": {**facts, "text": fingerprints, "sentences": self._sentences, "before": before}}
 
     def finish(self, run: Run, step: int) -> None:
         """Print and save the scores of the best weights beside those of before, also in TensorBoard."""
@@ -73,13 +97,22 @@ class Transfer:
         run.note(start={**facts, "after": after})
         self.say("Validation sets, translated by the run that this one goes on from, and by the best weights now:")
         for name in (name for name in after if name in before):
-            old, new = (Figures(**each[name]) for each in (before, after))
-            title = "this text" if name == OWN else f"text of {self.recipe.config.start}"
-            self.say(f"  {title}: {old} before, {new} now ({new.score - old.score:+.2f})")
+            self.say(f"  {self._compared(name, before[name], after[name])}")
         board = Board(run.folder / "tensorboard", settings.tensorboard)
         for at, scores in ((0, before), (step, after)):
             board.scalars(at, {f"start/{name}_{key}": value for name in scores for key, value in scores[name].items()})
         board.close()
+
+    def _compared(self, name: str, before: Mapping[str, float], after: Mapping[str, float]) -> str:
+        """The scores of a text before and now; of few sentences, and of learnt ones, how many equal the reference."""
+        sentences = self._sentences[name]
+        title = "this text" if name == OWN else f"text of {self.recipe.config.start}"
+        if "bleu" in before:
+            old, new = Figures(**before), Figures(**after)
+            return f"{title} ({sentences:,} sentences): {old} before, {new} now ({new.score - old.score:+.2f})"
+        old_count, new_count = (round(each["exact"] * sentences / 100) for each in (before, after))
+        why = "pairs that were learnt" if name == OWN and self.recipe.learns_all else "sentences, too few for BLEU"
+        return f"{title} ({sentences:,} {why}): {old_count:,} translated as in the text before, {new_count:,} now"
 
     def _prepare(self, tokenizer: Tokenizer, own: Translate, known: str | None) -> dict[str, str]:
         """Make what translates both validation sets; return the fingerprint of the earlier one, as far as it is there.
@@ -87,23 +120,29 @@ class Transfer:
         `known` is the fingerprint of the one that was translated before the first update.
         """
         self._exams = {OWN: own}
-        ancestor, count = self.recipe.ancestor, self.recipe.settings.validate_sentences
+        ancestor = self.recipe.ancestor
         assert ancestor is not None
         try:
-            split = ancestor.text("valid")
+            split = ancestor.texts.read("valid")
             if known not in (None, split.fingerprint()):
                 raise UserError("it has changed since this run began.")
         except UserError as error:
             self.say(f"What is forgotten of the validation text of {ancestor.folder} is not measured: {error}")
             return {}
+        self._exams[EARLIER] = self._exam(split, tokenizer, float(ancestor.run.facts.get("length_ratio", 1.0)))
+        self._sentences[EARLIER] = min(len(split.source), self.recipe.settings.validate_sentences)
+        return {"valid": split.fingerprint()}
+
+    def _exam(self, split: Split, tokenizer: Tokenizer, length_ratio: float) -> Translate:
+        count, ancestor = self.recipe.settings.validate_sentences, self.recipe.ancestor
+        assert ancestor is not None
         sources, references = list(split.source[:count]), list(split.target[:count])
         documents = None if split.documents is None else split.documents[:count]
         contexts = contexts_of(sources, documents, int(ancestor.run.config.context.sentences))
-        language, ratio = ancestor.run.languages[1], float(ancestor.run.facts.get("length_ratio", 1.0))
-        self._exams[EARLIER] = greedy_scores(
-            sources, references, language, tokenizer, self.recipe.place.compute, ratio, contexts
-        )
-        return {"valid": split.fingerprint()}
+        compute, language = self.recipe.place.compute, ancestor.run.languages[1]
+        return greedy_scores(sources, references, language, tokenizer, compute, length_ratio, contexts)
 
     def _scores(self, model: Seq2Seq) -> Mapping[str, Mapping[str, float]]:
-        return {name: translate(model)[1].entries() for name, translate in self._exams.items()}
+        scores = {name: translate(model)[1].entries() for name, translate in self._exams.items()}
+        few = {name for name in scores if self._sentences[name] < SCORED} | ({OWN} if self.recipe.learns_all else set())
+        return {name: {"exact": each["exact"]} if name in few else each for name, each in scores.items()}

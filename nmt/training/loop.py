@@ -164,7 +164,7 @@ class TrainingLoop:
                     if time.monotonic() - self.saved > settings.save_minutes * 60:
                         self._save()
             counters.epoch, counters.batch = counters.epoch + 1, 0
-            if settings.validate_every is None:
+            if settings.validate_every is None and settings.select != "last":
                 self._validate()
 
     def _upcoming(self) -> contextlib.AbstractContextManager[Iterator[Batch]]:
@@ -256,7 +256,7 @@ class TrainingLoop:
         # The other figure decides between equals: a young model's BLEU stays at 0 while its perplexity falls.
         score = result.figures.score
         figures = (score, -result.loss) if self.settings.select == "bleu" else (-result.loss, score)
-        best = figures > counters.best
+        best = figures > counters.best or self.settings.select == "last"
         # A young model's chrF falls before it rises, so a lower loss is an improvement there as well.
         learning = result.figures.chrf is not None and result.loss < min(
             (entry.get("valid_loss", math.inf) for entry in self.history), default=math.inf

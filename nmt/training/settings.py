@@ -30,7 +30,7 @@ class TrainerSettings:
     average_checkpoints: Positive
     validate_every: Positive | None
     validate_sentences: Positive
-    select: Literal["bleu", "perplexity"]
+    select: Literal["bleu", "perplexity", "last"]
     patience: Positive | None
     save_minutes: Weight
     log_seconds: Weight

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from nmt.alignment.tag_projection import LinkedText
 from nmt.build.approximations import for_text
 from nmt.build.open import open_linker
-from nmt.build.paths import check_paths, is_replaceable
+from nmt.build.paths import check_paths, is_replaceable, writer
 from nmt.build.torchrun import shared
 from nmt.data.document_lines import Follower
+from nmt.data.languages import canonical
 from nmt.search import BeamSearch
 from nmt.system.errors import UserError, install_command
 from nmt.system.files import write_bytes
@@ -21,7 +22,7 @@ from nmt.system.locks import OUTPUT, locked
 from nmt.system.terminal import print_message, visible
 from nmt.text.known_words import UnseenCount, load_known_words
 from nmt.translate.line_input import LineProgress
-from nmt.translate.output import MARKS, as_line, with_marks
+from nmt.translate.output import MARKS, Line, Write, as_line, terms, with_marks
 from nmt.translate.partial import PartialFiles, partial_files
 from nmt.translate.request import Translating
 from nmt.translation.glossary import Glossary, Keep
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
 
 CHUNK = 500  # sentences that are translated, and then kept
 _LISTED = 20  # sentences with doubtful words that are shown
-#: The endings of formats whose placeholders are kept unless `keep` is set.
-_WITH_PLACEHOLDERS = (".po", ".pot", ".xliff", ".xlf", ".json", ".arb", ".yaml", ".yml")
 
 
 def translate_document(request: Translating, path: Path) -> int:
@@ -56,6 +55,9 @@ def translate_document(request: Translating, path: Path) -> int:
         raise UserError(f"{', '.join(lines_only)}: for lines only, and input={path} is a document. Leave it out.")
     inputs = {"input": path, "glossary": request.glossary, "memory": request.memory}
     check_paths(inputs, {"output": output}, text=False)
+    check_paths(inputs, {"terms": request.terms})
+    if request.terms is not None and request.terms.resolve() == output.resolve():
+        raise UserError(f"terms and output are both {output}. Give two different paths.")
     document = _read(path, *request.translator.runs[0].languages, request.encoding)
     has_tags = any(segment.tags for segment in document.segments)
     translator = request.translator if has_tags else for_text(request.translator)
@@ -67,7 +69,7 @@ def _read(path: Path, source: str, target: str, encoding: str | None) -> "Docume
     try:
         from nmt.documents.formats import read_document
 
-        return read_document(path, source, target, encoding)
+        return read_document(path, source, target, encoding, canonical)
     except ModuleNotFoundError as error:
         raise UserError(
             f"input={path}: documents need the Python package {error.name}. Install it: {install_command('documents')}"
@@ -84,7 +86,10 @@ def _write(request: Translating, document: "Document", output: Path, opened: Cal
             raise UserError("A document has one translation a sentence. Leave search.nbest= out.")
         glossary = _open_glossary(request, translator, document)
         files = stack.enter_context(partial_files({"output": output}, request.resumes, "sentences"))
-        work = _DocumentWork(request, translator, glossary, files)
+        report: list[Write] = []
+        if glossary is not None and request.terms is not None:
+            report = [terms(writer(stack, request.terms), glossary, translator.tokenizer.target, "sentence")]
+        work = _DocumentWork(request, translator, glossary, files, report)
         split = SplitDocument(document, request.translator.runs[0].languages[0])
         write_bytes(output, document.write(split.joined(work.translate(split.sentences))))
         files.delete()
@@ -98,9 +103,11 @@ def _write(request: Translating, document: "Document", output: Path, opened: Cal
 
 def _open_glossary(request: Translating, translator: Translator, document: "Document") -> Glossary | None:
     """The terms of the request. Formats with placeholders keep them, if the search can."""
+    from nmt.documents.formats import WITH_PLACEHOLDERS
+
     assert request.input is not None
     keep: Keep | Sequence[Keep] | None = request.keep
-    if keep is None and request.input.suffix.lower() in _WITH_PLACEHOLDERS:
+    if keep is None and request.input.suffix.lower() in WITH_PLACEHOLDERS:
         keep = "placeholders"
         if not isinstance(translator.search, BeamSearch):
             kept, keep = Glossary(keep=[keep]), None
@@ -125,6 +132,7 @@ class _DocumentWork:
     translator: Translator
     glossary: Glossary | None
     files: PartialFiles
+    writers: Sequence[Write] = ()
 
     def __post_init__(self) -> None:
         head = AUTO if names_all(self.request.head) else self.request.head
@@ -151,6 +159,8 @@ class _DocumentWork:
                     for note in best.notes:
                         progress.say(f"warning: sentence {number} {note}")
                     progress.count_remembered(best)
+                    for write_line in self.writers:
+                        write_line(Line(number, [best]))
                     linked.append(LinkedText.of(best, self.linker).stripped())
                     write(as_line([*linked[-1][:5], self._doubt(best)]))
                 self.files.flush()

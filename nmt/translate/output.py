@@ -231,9 +231,9 @@ def links_of_words(write_line: Callable[[str], None], head: Head, shift: int) ->
     return write
 
 
-def terms(write_line: Callable[[str], None], glossary: Glossary, vocabulary: Vocabulary) -> Write:
+def terms(write_line: Callable[[str], None], glossary: Glossary, vocabulary: Vocabulary, unit: str = "line") -> Write:
     """Write a header, and for each term of each line whether its best translation uses it, and where."""
-    write_line("\t".join(("line", "source", "target", "used", "characters", "reason")))
+    write_line("\t".join((unit, "source", "target", "used", "characters", "reason")))
 
     def write(line: Line) -> None:
         best = line.translations[0]
@@ -241,7 +241,7 @@ def terms(write_line: Callable[[str], None], glossary: Glossary, vocabulary: Voc
             source = best.source[match.begin : match.end]
             target = " | ".join(match.targets) if span is None else best.text[span[0] : span[1]]
             where = "" if span is None else f"{span[0]}-{span[1]}"
-            reason = "the line comes from the memory" if span is None and best.remembered else reason
+            reason = f"the {unit} comes from the memory" if span is None and best.remembered else reason
             cells = (str(line.number), source, target, "no" if span is None else "yes", where, reason)
             write_line("\t".join(_ENDS.sub(" ", cell) for cell in cells))
 

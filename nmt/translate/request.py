@@ -29,6 +29,10 @@ DOCUMENTS = (
 )
 
 
+#: The endings of formats that are not read, and of those that their programs write as well.
+_OTHERS = {".doc": ".docx", ".rtf": ".docx", ".pdf": ".docx", ".xls": ".xlsx", ".ods": ".xlsx", ".ppt": ".pptx"}
+
+
 @dataclass(frozen=True)
 class Translating:
     """The settings of `nmt.translate`; `configs/translate.yaml` explains them."""
@@ -63,6 +67,7 @@ class Translating:
         for key in ("input", "output"):  # standard input and output, as without them
             if getattr(self, key) == STANDARD:
                 object.__setattr__(self, key, None)
+        self._check_endings()
         if self.view != "cross" and self.heatmaps is None:
             raise UserError(f"view={self.view} is for heatmaps. Give heatmaps=FOLDER as well.")
         if self.heatmap_format != "png" and self.heatmaps is None:
@@ -91,6 +96,23 @@ class Translating:
             raise UserError(f"resume={self.resume}: must be true, auto or false.")
         if self.resumes != "false" and not self.files:
             raise UserError(f"resume={self.resumes} needs a file to continue. Give output=FILE as well.")
+
+    def _check_endings(self) -> None:
+        """Raise UserError for a document in a format that is not read, or an output that is a document alone."""
+        if self.input_format == "lines" or self.input is None:
+            return
+        ending = self.input.suffix.lower()
+        if ending in _OTHERS:
+            raise UserError(
+                f"input={self.input}: {ending} documents are not read. Save it as {_OTHERS[ending]} in its program, "
+                "or in LibreOffice. (A file of plain lines with this ending: input_format=lines)"
+            )
+        wanted = "" if self.output is None else self.output.suffix.lower()
+        if not self.is_document and wanted in (".docx", ".docm", ".pptx", ".pptm", ".xlsx", ".xlsm", ".odt"):
+            raise UserError(
+                f"output={self.output}: a {wanted} file is made from one, and input={self.input} is lines of text. "
+                "Give output=NAME.txt, or a document as input."
+            )
 
     @functools.cached_property
     def doubts(self) -> DoubtModel | None:
@@ -147,7 +169,7 @@ class Translating:
     def lines_only(self) -> list[str]:
         """The settings that are given and that a document cannot have."""
         usual = {"format": "text", "scores": False, "prefix": None, "alignments": None, "heatmaps": None}
-        usual |= {"terms": None, "tags": "none"}
+        usual |= {"tags": "none"}
         return [f"{key}={getattr(self, key)}" for key, value in usual.items() if getattr(self, key) != value]
 
     @property

@@ -5,6 +5,7 @@
 The same engine keeps what must not be translated: a placeholder is a term that is its own translation.
 """
 
+import functools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple, get_args
@@ -171,15 +172,26 @@ def constraints_of(
         if slots and inside and alternatives:
             # A foreign tokenizer may write no space before the first word.
             begins = any(word_edges(vocabulary)[0][tokens[0]] for tokens in alternatives)
-            constraints.append(Constraint(alternatives, slots, begins and _is_whole(match, text)))
+            constraints.append(Constraint(alternatives, slots, begins and _is_whole(match, text, vocabulary)))
     return constraints
 
 
-def _is_whole(match: Match, text: str) -> bool:
-    """Whether the translation of a term is words: of a script with spaces, and not beside letters that are kept."""
+@functools.lru_cache(maxsize=8)
+def _writes_spaces(vocabulary: Vocabulary) -> bool:
+    """Whether most letters of a model's pieces are of scripts with spaces between words."""
+    shown = (each.decode("utf-8", "ignore") for each in vocabulary.shows if len(each) > 1)  # no single bytes
+    letters = [letter for text in shown for letter in text[:20] if letter.isalpha()]
+    return 2 * sum(map(_unspaced, letters)) <= len(letters)
+
+
+def _is_whole(match: Match, text: str, vocabulary: Vocabulary) -> bool:
+    """Whether the translation of a term is words: in a script with spaces, and not beside letters that are kept.
+
+    Between words of a text with spaces, a term in a script without them is a word, too.
+    """
     beside = text[match.begin - 1 : match.begin] + text[match.end : match.end + 1]
     unspaced = any(_unspaced(form[0]) or _unspaced(form[-1]) for form in match.targets)
-    return not unspaced and not (match.kept and any(map(str.isalnum, beside)))
+    return not (unspaced and not _writes_spaces(vocabulary)) and not (match.kept and any(map(str.isalnum, beside)))
 
 
 def _alternatives(form: str, vocabulary: Vocabulary, kept: bool, glued: bool) -> list[tuple[int, ...]]:
@@ -200,7 +212,7 @@ def uses(glossary: Glossary, source: str, text: str, vocabulary: Vocabulary) -> 
     found: list[Use] = []
     taken: list[Span] = []
     for match in glossary.find(source):
-        whole = _is_whole(match, source)
+        whole = _is_whole(match, source, vocabulary)
         pattern = "|".join(_pattern(form, whole) for form in sorted(match.targets, key=len, reverse=True))
         flags = re.IGNORECASE * (not match.kept)
         spans = (place.span() for place in re.finditer(pattern, text, flags))

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
-from nmt.data.languages import UNNAMED
+from nmt.data.languages import UNNAMED, canonical
 from nmt.data.lines import open_lines
 from nmt.data.streams import open_binary
 from nmt.system.errors import UserError
-from nmt.text.scripts import base_language
+from nmt.system.terminal import print_message
 from nmt.text.tokenizer import Vocabulary
 from nmt.translation.glossary import Entry, Glossary, Keep
 
@@ -79,6 +79,7 @@ def _table(path: Path, delimiter: str) -> Iterator[Entry]:
 
 
 def _rows(lines: Iterable[str], name: str, delimiter: str) -> Iterator[Entry]:
+    is_wider = False
     for number, line in enumerate(lines, 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
@@ -88,6 +89,9 @@ def _rows(lines: Iterable[str], name: str, delimiter: str) -> Iterator[Entry]:
             cells = next(csv.reader([line], delimiter=mark))
         if len(cells) < 2 or not all(map(str.strip, cells[:2])):
             raise UserError(f"{name}, line {number}: a source and a target term are expected. {_CURE}")
+        if any(map(str.strip, cells[2:])) and not is_wider:
+            is_wider = True
+            print_message(f"note: {name}, line {number}: columns after the second one are not read. Forms go after |.")
         if number == 1 and [cell.strip().lower() for cell in cells[:2]] == ["source", "target"]:
             continue
         forms = [[form for form in _forms(cell) if form] for cell in cells[:2]]
@@ -106,7 +110,7 @@ def _tbx(path: Path, languages: tuple[str, str]) -> list[Entry]:
         line = 1 + data.count(b"\n", 0, at)
         raise UserError(f"{path}, line {line}: declares an entity. Write the text itself in its place.")
     entries, known, depth = list[Entry](), set[str](), 0
-    wanted = [base_language(each) for each in languages]
+    wanted = [canonical(each)[0] for each in languages]
     parser = ElementTree.XMLParser(encoding="utf-8")  # as which the file was opened, whatever it declares
     try:
         for event, element in ElementTree.iterparse(io.BytesIO(data), ("start", "end"), parser):
@@ -135,7 +139,7 @@ def _terms(concept: ElementTree.Element) -> dict[str, list[str]]:
     terms: dict[str, list[str]] = {}
     for section in concept:
         if _name(section) in ("langSet", "langSec"):
-            language = base_language(section.get("{http://www.w3.org/XML/1998/namespace}lang", ""))
+            language, _ = canonical(section.get("{http://www.w3.org/XML/1998/namespace}lang", ""))
             texts = ("".join(each.itertext()) for each in section.iter() if _name(each) == "term")
             terms.setdefault(language, []).extend(" ".join(text.split()) for text in texts if text.strip())
     return terms

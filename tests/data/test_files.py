@@ -221,8 +221,9 @@ class TestUserFiles:
             UserFiles(None)
         with pytest.raises(UserError, match="twice"):
             UserFiles([one, one])
-        with pytest.raises(UserError, match=r"data\.valid_pairs=0: must be at least 1"):
-            checked(UserFiles, {"files": one, "valid_pairs": 0}, "data")
+        with pytest.raises(UserError, match=r"data\.valid_pairs=-1: must be at least 0"):
+            checked(UserFiles, {"files": one, "valid_pairs": -1}, "data")
+        assert UserFiles(one, valid_pairs=0, test_pairs=0).splits() == ["train"]
         with pytest.raises(UserError, match=r"data\.columns=\[0,1\]: must be a list of 2, written \[a,b\]"):
             checked(UserFiles, {"files": one, "columns": [0, 1]}, "data")
         empty = str(write(tmp_path / "empty.tsv", ["\t", ""]))

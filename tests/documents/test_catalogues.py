@@ -86,6 +86,49 @@ def test_json_strings(tmp_path: Path) -> None:
     assert written.decode() == data.replace("Hallo Welt", "HALLO WELT").replace("x\\ny \\u00fc", "X\\nY \\u00dc")
 
 
+@pytest.mark.parametrize(
+    ("value", "text", "written"),
+    [
+        ("a < b and b > c", "a < b and b > c", "A < B AND B > C"),
+        ("List<String> ist gut", "List<String> ist gut", "LIST<STRING> IST GUT"),
+        ("Name: <name> &amp; so", "Name: <name> &amp; so", "NAME: <NAME> &AMP; SO"),
+        ("<b>Ja</b>", "Ja", "<b>JA</b>"),
+        ('Klick <a href="x">hier</a> &amp; da', "Klick hier & da", 'KLICK <a href="x">HIER</a> &amp; DA'),
+        ("AT&T <i>gut</i>&nbsp;so", "AT&T gut\xa0so", "AT&T <i>GUT</i>&nbsp;SO"),
+        ("ein <0>zwei</0> <1/> drei", "ein zwei drei", "EIN <0>ZWEI</0> <1/> DREI"),
+        ("x <5 und y> 3", "x <5 und y> 3", "X <5 UND Y> 3"),
+        ("<%= x %> und <b>y</b> > z", "<%= x %> und y > z", "<%= X %> UND <b>Y</b> > Z"),
+        ("Code <code>a b</code> bleibt", "Code bleibt", "CODE <code>a b</code> BLEIBT"),
+        ("<b>a</b> &lt; b", "a < b", "<b>A</b> &lt; B"),
+        (
+            "<p>Eins <b>zwei</b>.</p>\n<p>Drei<br/>vier</p>",
+            "Eins zwei.",
+            "<p>EINS <b>ZWEI</b>.</p>\n<p>DREI<br/>VIER</p>",
+        ),
+    ],
+)
+@pytest.mark.parametrize("ending", [".json", ".yaml", ".po"])
+def test_html_in_strings_is_kept_as_html(tmp_path: Path, value: str, text: str, written: str, ending: str) -> None:
+    """The model sees the text alone; what only looks like a tag is text."""
+    quoted = json.dumps(value)
+    data = {".json": f'{{"k": {quoted}}}', ".yaml": f"k: {quoted}\n", ".po": f'msgid {quoted}\nmsgstr ""\n'}[ending]
+    seen, output = translate(tmp_path / f"a{ending}", data.encode(), str.upper)
+    assert seen[0] == text
+    content = output.decode()
+    if ending == ".po":
+        (entry,) = polib.pofile(content)
+        assert entry.msgstr == written
+    else:
+        assert yaml.safe_load(content) == {"k": written}
+
+
+def test_strings_of_tags_alone_are_left(tmp_path: Path) -> None:
+    data = b'{"a": "<br>", "b": "<a href=\\"x\\"></a>", "c": "<\\/b> ja <b>nein<\\/b>"}'
+    seen, written = translate(tmp_path / "a.json", data, str.upper)
+    assert seen == ["ja nein"]
+    assert written == data.replace(b"ja", b"JA").replace(b"nein", b"NEIN")
+
+
 def test_messages_of_a_browser_extension(tmp_path: Path) -> None:
     data = json.dumps(
         {"name": {"message": "Hallo $NAME$", "description": "Gruß", "placeholders": {"name": {"content": "x"}}}}

@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,22 @@ def test_a_document_can_be_lines(trained: Path, tmp_path: Path) -> None:
         (["output=out.srt", "format=jsonl"], "format=jsonl: for lines only"),
         (["output=out.srt", "scores=true", "tags=html"], "scores=True, tags=html: for lines only"),
         (["output=out.srt", "resume=true"], "There is nothing to resume"),
+        (["input=old.doc", "output=out.doc"], "input=old.doc: .doc documents are not read. Save it as .docx"),
+        (
+            ["input=in.txt", "output=out.docx"],
+            "output=out.docx: a .docx file is made from one, and input=in.txt is lines",
+        ),
+        (
+            ["input=office.srt", "output=out.srt"],
+            "office.srt is a .docx file with another ending. Rename it to office.docx.",
+        ),
+        (
+            ["input=office.odt", "output=out.odt"],
+            "office.odt is a .docx file with another ending. Rename it to office.docx.",
+        ),
+        (["input=pdf.docx", "output=out.docx"], "pdf.docx is a PDF file, whatever its ending says. Save it as .docx."),
+        (["input=rich.docx", "output=out.docx"], "rich.docx is an RTF document, whatever its ending says. Save it as"),
+        (["input=text.docx", "output=out.docx"], "text.docx is no .docx file: its content is not that of an office"),
     ],
 )
 def test_what_a_document_cannot_have(
@@ -51,7 +68,29 @@ def test_what_a_document_cannot_have(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "in.srt").write_text(CUE.format("eins", "zwei"), encoding="utf-8")
+    for name in ("office.srt", "office.odt"):
+        with zipfile.ZipFile(tmp_path / name, "w") as archive:
+            archive.writestr("word/document.xml", "<w:document/>")
+    for name, text in (("old.doc", "x"), ("in.txt", "eins"), ("pdf.docx", "%PDF-1.4"), ("rich.docx", r"{\rtf1 x}")):
+        (tmp_path / name).write_text(text)
+    (tmp_path / "text.docx").write_text("eins")
     assert message in refusal(capfd, tmp_path, "translate", f"run={trained}", "input=in.srt", *more)
+
+
+def test_terms_are_reported_by_sentence(trained: Path, tmp_path: Path, capfd: Capture) -> None:
+    source, terms = tmp_path / "in.md", write_lines(tmp_path / "terms.tsv", ["zwei\tnine", "acht\teight"])
+    source.write_text("**eins** zwei\n\nacht\n\ndrei\n", encoding="utf-8")
+    report, output = tmp_path / "report.tsv", tmp_path / "out.md"
+    line = [f"run={trained}", f"input={source}", f"output={output}", f"glossary={terms}"]
+    assert call("translate", *line, f"terms={report}") == 0
+    rows = [row.split("\t") for row in report.read_text(encoding="utf-8").splitlines()]
+    assert [row[:4] for row in rows] == [
+        ["sentence", "source", "target", "used"],
+        ["1", "zwei", "nine", "yes"],
+        ["2", "acht", "eight", "yes"],
+    ]
+    assert "Give two different paths" in refusal(capfd, tmp_path, "translate", *line, f"terms={output}")
+    assert "is the input glossary=" in refusal(capfd, tmp_path, "translate", *line, f"terms={terms}")
 
 
 @pytest.mark.parametrize("name", ["in.srt", "in.vtt"])

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from lxml import etree
 
+from nmt.data.languages import canonical
+from nmt.documents.formats import read_document
 from nmt.documents.markup import inline, tokens_of
 from nmt.system.errors import UserError
 from nmt.text.tags import Segment, Tag
@@ -156,6 +158,24 @@ TMX = """<?xml version="1.0"?><!DOCTYPE tmx SYSTEM "tmx14.dtd"><tmx version="1.4
 <tu tuid="1"><tuv xml:lang="de-AT"><seg>Ein <bpt i="1">&lt;b></bpt>Haus<ept i="1"/></seg></tuv></tu>
 <tu><tuv xml:lang="de"><seg>Eins</seg></tuv><tuv xml:lang="en-GB"><seg>One</seg></tuv></tu>
 </body></tmx>"""
+
+
+@pytest.mark.parametrize("codes", [("de", "en"), ("deu_Latn", "eng_Latn"), ("ger", "eng"), ("de-AT", "EN-us")])
+def test_languages_of_a_memory_are_matched_whatever_their_codes(tmp_path: Path, codes: tuple[str, str]) -> None:
+    unit = '<tu><tuv xml:lang="deu-Latn"><seg>Ein Haus</seg></tuv>{}</tu>'
+    done = '<tuv xml:lang="en_GB"><seg>A house</seg></tuv>'
+    path = tmp_path / "a.tmx"
+    path.write_text(f"<tmx><body>{unit.format('')}{unit.format(done)}</body></tmx>")
+    document = read_document(path, *codes, canonical=canonical)
+    assert [segment.text for segment in document.segments] == ["Ein Haus"]
+
+
+def test_scripts_of_a_memory_are_two_languages(tmp_path: Path) -> None:
+    path = tmp_path / "a.tmx"
+    variants = ('<tuv xml:lang="en"><seg>A house</seg></tuv>', '<tuv xml:lang="zho_Hant"><seg>一棟房子</seg></tuv>')
+    path.write_text(f"<tmx><body><tu>{''.join(variants)}</tu></body></tmx>", encoding="utf-8")
+    for code, count in (("zh-TW", 0), ("zh", 1), ("zh-Hans", 1), ("cmn_Hant", 0)):
+        assert len(read_document(path, "en", code, canonical=canonical).segments) == count, code
 
 
 def test_tmx(tmp_path: Path) -> None:

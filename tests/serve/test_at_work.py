@@ -15,6 +15,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from nmt.serve.translated_files import PATIENCE, WAITING, WaitingFiles
+from nmt.translation.glossary import Glossary
 from tests.serve.conftest import pool_of, post, served_by
 from tests.serve.test_clients import multipart
 from tests.small import translation_of
@@ -127,6 +128,15 @@ def test_files_have_terms_and_the_memory(server: TestClient) -> None:
     page = "<p>sieben acht</p><p>vier</p>"
     answer = send(server, "a.html", page.encode(), glossary=json.dumps({"vier": "nine"}))
     assert fetched(server, answer)[1].decode() == "<p>7 &amp; 8</p><p>nine</p>"
+
+
+def test_placeholders_of_sent_catalogues_are_kept(server: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = b'{"a": "eins {name} zwei", "b": "drei %s vier"}'
+    content = fetched(server, send(server, "a.json", data))[1].decode()
+    assert content.count("{name}") == content.count("%s") == 1
+    monkeypatch.setattr(Glossary, "find", lambda *_: pytest.fail("nothing is to be kept"))
+    send(server, "a.json", data, keep="[]")
+    send(server, "a.srt", SRT.encode())
 
 
 def test_files_that_are_refused(server: TestClient) -> None:

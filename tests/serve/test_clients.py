@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
-from nmt.links import parse_links
+from nmt.alignment.linker import Linker
 from tests.serve.conftest import pool_of, served_by
-from tests.small import call, pairs, translation_of, words
+from tests.small import call, pairs, translation_of, words, write_lines
 
 TEXTS = [source for source, _ in pairs(20)]
 FORM = {"content-type": "application/x-www-form-urlencoded"}
@@ -68,15 +68,22 @@ def test_a_sentence_with_inline_tags_is_translated_as_a_whole(both: TestClient, 
     ]
 
 
-def test_tags_are_around_the_words_that_are_linked_to_theirs(both: TestClient) -> None:
-    (document,) = both.post("/v1/translate", json={"text": "eins zwei drei vier"}).json()["translations"]
-    best = document["hypotheses"][0]
-    linked = [target for source, target in parse_links(best["alignment"]["links"]).sure if source in (1, 2)]
-    words = best["text"].split()
-    words[min(linked)] = "<b>" + words[min(linked)]
-    words[max(linked)] += "</b>"
-    answer = translated(both, q="<p>eins <b>zwei drei</b> vier</p>", format="html")
-    assert answer == f"<p>{' '.join(words)}</p>"
+def test_tags_stand_where_the_command_puts_them(
+    both: TestClient, trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the shares of links and the run's lexicon, and not by the heaviest weights alone; plain text needs none."""
+    texts = [text.split() for text in TEXTS if len(text.split()) > 3]
+    lines = [" ".join([first, f"<b>{second} {third}</b>", *rest]) for first, second, third, *rest in texts]
+    source = write_lines(tmp_path / "in", lines)
+    assert call("translate", f"run={trained}", f"input={source}", f"output={tmp_path / 'out'}", "tags=html") == 0
+    expected = (tmp_path / "out").read_text(encoding="utf-8").splitlines()
+    assert translated(both, q=lines, format="html") == expected
+    with monkeypatch.context() as patch:
+        patch.setattr(Linker, "links", lambda self, best: [(0, len(best.text.split()) - 1)])
+        (answer,) = translated(both, q=["<b>eins</b> zwei drei"], format="html")
+        assert re.search("<b>[a-z]+</b>$", answer), "the links of the linker"
+        patch.setattr(Linker, "links", lambda *_: pytest.fail("a text without tags needs no links"))
+        assert translated(both, q=TEXTS[0]) == translated(both, q=TEXTS[0], format="html")
 
 
 def test_a_model_without_attention_keeps_tags(unattentive: Path) -> None:

@@ -45,7 +45,7 @@ def refusal(capfd: Capture, *line: str) -> str:
 
 
 def test_a_run_goes_on_with_new_text(trained: Path, table: Path, capfd: Capture) -> None:
-    line = words(trained, table, "name=tuned", "trainer.epochs=3", "trainer.tensorboard=true")
+    line = words(trained, table, "name=tuned", "trainer.epochs=3", "trainer.tensorboard=true", "data.valid_pairs=100")
     assert call("train", *line) == 0
     messages, run = capfd.readouterr().err, Run(table.parent / "tuned")
     assert load_tokenizer(run.tokenizer).fingerprint == load_tokenizer(Run(trained).tokenizer).fingerprint
@@ -63,15 +63,17 @@ def test_a_run_goes_on_with_new_text(trained: Path, table: Path, capfd: Capture)
     assert run.history()[0]["step"] == 0, "no weights are worse than those at the start"
     scores = [(name, *(start[when][name] for when in ("before", "after"))) for name in ("own", "earlier")]
     [*_, best] = [entry for entry in run.history() if entry["best"]]
+    assert start["sentences"] == {"own": 100, "earlier": 20}
+    assert start["after"]["earlier"].keys() == {"exact"}, "20 sentences are too few for BLEU"
     assert best["valid_bleu"] == pytest.approx(start["after"]["own"]["bleu"])
     assert run.history()[0]["valid_bleu"] == pytest.approx(start["before"]["own"]["bleu"])
     events = EventAccumulator(str(run.folder / "tensorboard")).Reload()
     for name, *both in scores:
-        assert [each.value for each in events.Scalars(f"start/{name}_bleu")] == pytest.approx(
-            [each["bleu"] for each in both]
+        assert [each.value for each in events.Scalars(f"start/{name}_exact")] == pytest.approx(
+            [each["exact"] for each in both]
         )
-    assert "this text: " in messages
-    assert f"text of {trained}: " in messages
+    assert "this text (100 sentences): " in messages
+    assert f"text of {trained} (20 sentences, too few for BLEU): " in messages
 
     write_lines(table.parent / "in", ["eins zwei"])
     ensemble = f"run=[{trained},{run.folder}]"
@@ -107,6 +109,10 @@ def test_the_weights_are_those_of_the_run(trained: Path, table: Path, capfd: Cap
         (["start_mix=1"], ["start_mix=1: must be at least 0 and less than 1"]),
         (["start=", "start_mix=0.5"], ["start= has no value"]),
         (["start=nowhere"], ["There is no run nowhere."]),
+        (
+            ["start_mix=0.5", "start_data=no.tsv"],
+            ["start_data=no.tsv: the text of", "is data=text. Give 'start_data=[TRAIN,VALID]'"],
+        ),
         (["data.source=en", "data.target=de"], ["translates from de to en, and this text is en to de"]),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
@@ -119,8 +125,61 @@ def test_what_does_not_fit_is_refused(
     assert not (table.parent / "no").exists()
 
 
-def test_a_share_of_no_run_is_refused(here: Path, capfd: Capture) -> None:
-    assert "start_mix=0.5 needs a run to go on from" in refusal(capfd, "start_mix=0.5")
+@pytest.mark.parametrize("word", ["start_mix=0.5", "start_data=run"])
+def test_a_share_of_no_run_is_refused(word: str, here: Path, capfd: Capture) -> None:
+    assert f"{word} needs a run to go on from" in refusal(capfd, word)
+
+
+def test_a_new_run_needs_validation_pairs(table: Path, capfd: Capture) -> None:
+    message = refusal(capfd, f"data.files={table}", "data.valid_pairs=0", "name=no", f"checkpoints={table.parent}")
+    assert "data.valid_pairs=0: without validation pairs, training needs the validation text of a run" in message
+    assert not (table.parent / "no").exists()
+
+
+def test_few_pairs_are_all_learnt(trained: Path, table: Path, capfd: Capture) -> None:
+    """Validation is that of the other run, and no score is made of a handful of sentences."""
+    folder = table.parent
+    few = write_lines(folder / "few.tsv", ["eins haus\tone building", "zwei haus\ttwo building"])
+    line = words(trained, few, "trainer.validate_every=20", "trainer.epochs=25")
+    with pytest.MonkeyPatch.context() as patch:
+        stop_at(10, patch)
+        assert call("train", *line, "name=few") == 143
+    capfd.readouterr()
+    assert call("train", "name=few", f"checkpoints={folder}", "resume=true") == 0
+    messages, run = capfd.readouterr().err, Run(folder / "few")
+    facts = run.facts()
+    assert facts["pairs"] == 2
+    assert facts["text"] == {**facts["text"], "valid": Run(trained).facts()["text"]["valid"]}
+    assert facts["text"].keys() == {"train", "valid"}
+    assert f"none is held out: validation is on the validation text of {trained}, 20 pairs" in messages
+    assert "this text (2 pairs that were learnt): 0 translated as in the text before, " in messages
+    assert "before, BLEU" not in messages
+    assert [(entry["step"], entry["best"]) for entry in run.history()] == [(0, 1), (20, 1), (25, 1)]
+    assert "nmt.evaluate" not in messages, "there is no test set"
+    assert call("train", *words(run.folder, few, "name=again", "trainer.steps=1")) == 0
+    assert Run(folder / "again").facts()["text"]["valid"] == facts["text"]["valid"], "that of the first run"
+
+
+def test_a_copied_run_is_told_where_its_text_is(
+    trained: Path, table: Path, monkeypatch: pytest.MonkeyPatch, capfd: Capture
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(table.parent / "state"))
+    mixed = words(trained, table, "start_mix=0.5", "trainer.steps=1")
+    message = refusal(capfd, *mixed, "name=no")
+    assert "Say where this text is now: 'start_data=[TRAIN,VALID]', the prefixes of its files" in message
+    own = Run(trained).config().data
+    for name, place in (("run", "run"), ("moved", f"[{own.train},{own.valid}]")):
+        assert call("train", *mixed, f"name={name}", f"start_data={place}") == 0
+        start = Run(table.parent / name).facts()["start"]
+        assert start["text"] == {side: Run(trained).facts()["text"][side] for side in ("train", "valid")}
+        assert start["after"].keys() == {"own", "earlier"}
+    for side, lines in zip(("de", "en"), zip(*pairs(90, seed=9), strict=True), strict=True):
+        write_lines(table.parent / f"other.{side}", lines)
+    other = f"[{table.parent / 'other'},{own.valid}]"
+    capfd.readouterr()
+    assert call("train", *mixed, "name=other", f"start_data={other}") == 0
+    assert f"start_data={other} is not the text that {trained} was trained on." in capfd.readouterr().err
+    assert call("train", "name=other", f"checkpoints={table.parent}", "resume=true", "trainer.steps=2") == 0
 
 
 def facts_with(run: Path, **facts: object) -> None:
@@ -202,7 +261,7 @@ def test_text_of_the_other_run_is_in_every_batch(trained: Path, table: Path, mon
     assert call("train", *words(trained, table, "name=mixed", "start_mix=0.5", "trainer.epochs=2")) == 0
     facts = Run(table.parent / "mixed").facts()
     assert torch.stack(shares).mean() == pytest.approx(0.5, abs=0.1)
-    assert facts["pairs"] < 160, "of its own text"
+    assert facts["pairs"] == 160, "of its own text"
     assert facts["start"]["text"].keys() == {"train", "valid"}
 
 
@@ -228,7 +287,7 @@ def test_several_processes_go_on_as_one(trained: Path, table: Path) -> None:
     status, messages = ended(torchrun(2, [*line, "name=several"]))
     assert status == 0, messages
     assert close(table.parent / "one", table.parent / "several")
-    assert messages.count(f"text of {trained}: ") == 1
+    assert messages.count(f"text of {trained} (20 sentences") == 1
 
 
 @pytest.mark.long

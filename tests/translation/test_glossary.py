@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from nmt.search import BeamSearch, GreedySearch
 from nmt.system.errors import UserError
-from nmt.translation.glossary import Entry, Glossary, uses
+from nmt.text.tokenizer_trainer import TokenizerTrainer
+from nmt.translation.glossary import Entry, Glossary, constraints_of, uses
 from nmt.translation.request import Request
 from nmt.translation.shortlist import Shortlist
 from nmt.translation.term_files import open_glossary, read_terms, terms_of
@@ -118,19 +119,36 @@ def test_a_long_line_in_parts_uses_the_terms_of_each_part() -> None:
     said(translator, [Request("eins rot blau rot " * 6, glossary=Glossary(terms_of({"eins": "seven"})))])
 
 
+def test_a_term_in_a_script_without_spaces_is_a_word_among_words() -> None:
+    """It has no pieces but bytes here. Text in such a script has no spaces around it."""
+    glossary = Glossary(terms_of({"eins": "上海"}))
+    translator = Translator([small()], tokenizer("unigram"), BeamSearch(4))
+    requests = [Request(sentence, glossary=glossary) for sentence in ("eins zwei drei", "rot eins blau", "vier eins")]
+    for (best,) in translator.translate(requests):
+        assert re.search(r"(?<!\w)上海(?!\w)", best.text), best.text
+    (match,) = glossary.find("rot eins blau")
+    rows = ["我爱上海的猫和狗", "他在北京看书写字", "明天天气很好", "这本书很有意思"] * 20
+    unspaced = TokenizerTrainer("char", vocabulary_size=330).train(rows, rows)[0].target
+    spans = [(0, 3), (4, 8), (9, 13), None]
+    for vocabulary, whole in ((VOCABULARY, True), (unspaced, False)):
+        (constraint,) = constraints_of([match], "rot eins blau", spans, vocabulary)
+        assert constraint.whole is whole
+
+
 def test_greedy_search_says_what_to_do() -> None:
     translator = Translator([small()], tokenizer("unigram"), GreedySearch())
     with pytest.raises(UserError, match="need beam search\\. Give search=beam"):
         list(translator.translate([Request("eins", glossary=TERMS)]))
 
 
-def test_files_of_terms(tmp_path: Path) -> None:
+def test_files_of_terms(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     table, sheet, base = tmp_path / "a.tsv", tmp_path / "a.csv", tmp_path / "a.tbx"
     table.write_text("# animals\n\nHund | Hunde\thound|hounds\tnoun\nKatze\tcat\n")
     assert [(each.sources, each.targets) for each in read_terms(table, ("de", "en"))] == [
         (["Hund", "Hunde"], ["hound", "hounds"]),
         (["Katze"], ["cat"]),
     ]
+    assert capfd.readouterr().err.count("columns after the second one are not read") == 1
     sheet.write_text('source;target\n"Hund";"hound; dog"\n')
     assert [(each.sources, each.targets) for each in read_terms(sheet, ("de", "en"))] == [(["Hund"], ["hound; dog"])]
     base.write_text(
@@ -141,9 +159,10 @@ def test_files_of_terms(tmp_path: Path) -> None:
         '<termEntry id="2"><langSet xml:lang="fr"><tig><term>chat</term></tig></langSet></termEntry>'
         "</body></text></martif>"
     )
-    assert [(each.sources, each.targets) for each in read_terms(base, ("de", "en_GB"))] == [
-        (["Hund", "Köter"], ["the hound"])
-    ]
+    for languages in (("de", "en_GB"), ("deu_Latn", "eng"), ("ger", "en-US")):
+        assert [(each.sources, each.targets) for each in read_terms(base, languages)] == [
+            (["Hund", "Köter"], ["the hound"])
+        ]
     with pytest.raises(
         UserError, match="no terms from cs to en, the languages of the run\\. Its languages: de, en, fr"
     ):

@@ -1,0 +1,126 @@
+"""The text of the run that a training goes on from: where it was, or where it is now (start_data=).
+
+Its data settings are used only if this user has made the run (`nmt.runs.trust`), allows it (start_data=run), or if they
+are those of built-in text.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+
+from nmt.build.open import OpenRun, data_words, describes, may_use, open_run
+from nmt.build.parts import build_source
+from nmt.build.paths import pipes_of
+from nmt.config.composition import compose
+from nmt.data.dataset import Split
+from nmt.data.languages import UNNAMED
+from nmt.system.errors import UserError
+
+
+@dataclass(frozen=True, eq=False)
+class AncestorText:
+    """The text of a run.
+
+    Attributes:
+        run: the run.
+        data: where its text is now: files, a folder, or "run" for where its settings say, whoever has made it; None
+            for where its settings say.
+        cache: the folder of what is known of large files.
+    """
+
+    run: OpenRun
+    data: str | Sequence[str] | None
+    cache: Path
+
+    def read(self, name: str) -> Split:
+        """The "train" or "valid" split.
+
+        Raises:
+            UserError: the data settings may not be used, or the text is missing, or is not that of the run.
+        """
+        split = self._read(name)
+        if not self._is_same(split):
+            changed = f"The text of {name} has changed since {self.run.folder} was trained."
+            raise UserError(changed if self.data in (None, "run") else f"{self._shown} has another text of {name}.")
+        return split
+
+    def read_for_mix(self, needs: str, known: str | None, say: Callable[[str], None]) -> Split:
+        """The text that is mixed into batches, whose fingerprint is `known` to a resumed run.
+
+        Text that `data` names may be another one than the run was trained on, which is said.
+
+        Raises:
+            UserError: see `read`; the message begins with `needs`.
+        """
+        try:
+            split = self.read("train") if self.data in (None, "run") else self._read("train")
+        except UserError as error:
+            raise UserError(f"{needs}: {error} Without this text, leave out start_mix.") from error
+        if known is not None and split.fingerprint() != known:
+            raise UserError(f"{needs}, which has changed since this run began. Restore it, or train a new run.")
+        if known is None and not self._is_same(split):
+            say(f"{self._shown} is not the text that {self.run.folder} was trained on. It is mixed in all the same.")
+        return split
+
+    @property
+    def _shown(self) -> str:
+        data = self.data or ()
+        return f"start_data={data if isinstance(data, str) else '[' + ','.join(data) + ']'}"
+
+    def _is_same(self, split: Split) -> bool:
+        own = split.fingerprint()
+        return bool(self.run.facts.get("text", {}).get(split.name, own) == own)
+
+    def _read(self, name: str) -> Split:
+        config, files = self.run.config, self.run.files
+        is_trusted = may_use(config) or files.is_own() or self.data == "run"
+        if self.data in (None, "run") and not is_trusted:
+            raise UserError(
+                f"{self.run.folder} was made or changed elsewhere, so its data settings are not used: "
+                f"{' '.join(data_words(files))}. Say where this text is now: {self._place()}. If you trust these "
+                "settings: start_data=run."
+            )
+        start = config.get("start")
+        if is_trusted and start and name == "valid" and config.data.get("valid_pairs") == 0:
+            return AncestorText(open_run(Path(str(start))), config.get("start_data"), self.cache).read(name)
+        if self.data not in (None, "run"):
+            config = self._moved(config, is_trusted)
+        if pipes := pipes_of(config.data):
+            raise UserError(f"{pipes}: a pipe, and its text was not kept.")
+        with describes(files, "a data set", as_saved=True):
+            source = build_source(config)
+        source.known = self.cache
+        try:
+            return source.read(name)
+        except UserError as error:
+            raise UserError(f"{error} Say where the text of {self.run.folder} is now: {self._place()}.") from error
+
+    def _place(self) -> str:
+        """The setting that says where the text is, with names to replace."""
+        data, choice = self.run.config.data, self.run.config.choices["data"]
+        if choice == "text":
+            return "'start_data=[TRAIN,VALID]', the prefixes of its files"
+        return "start_data=FOLDER" if "root" in data else "'start_data=[SOURCE,TARGET]', or start_data=TABLE"
+
+    def _moved(self, config: DictConfig, is_trusted: bool) -> DictConfig:
+        """The configuration with the text where `data` says; unless the run is trusted, without its other paths."""
+        names = [self.data] if isinstance(self.data, str) else [*(self.data or ())]
+        choice, settings = config.choices["data"], config.data
+        changes: dict[str, Any] = {} if is_trusted else {"valid": None, "test": None}
+        if "root" in settings or choice == "text":
+            keys = ["root"] if "root" in settings else ["train", "valid"]
+            if len(names) != len(keys):
+                raise UserError(f"{self._shown}: the text of {self.run.folder} is data={choice}. Give {self._place()}.")
+            changes = {**dict(zip(keys, names, strict=True)), **({"test": None} if choice == "text" else {})}
+        else:
+            settings = settings if "files" in settings else compose("train", ["data=files"]).data
+            languages = dict(zip(("source", "target"), self.run.languages, strict=True))
+            changes |= {"files": names, **({} if {*languages.values()} & {*UNNAMED} else languages)}
+        tree: Any = OmegaConf.to_container(settings, resolve=True)
+        config = config.copy()
+        OmegaConf.set_struct(config, False)
+        config.data = {**tree, **changes, "train_links": None}
+        return config
