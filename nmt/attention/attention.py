@@ -22,22 +22,33 @@ class Memory(NamedTuple):
     """The encoder's states as attention sees them: to be compared (keys) and to be read (values).
 
     keys [B, H, S, Dk], values [B, H, S, Dv], mask [B, S]. pins: the steps that look at given slots alone; None if all
-    are free.
+    are free. used [B]: the number of slots that are filled, the same for all, if there is room for more; None if not.
     """
 
     keys: Tensor
     values: Tensor
     mask: Tensor
     pins: PinnedSteps | None = None
+    used: Tensor | None = None
 
     def select(self, rows: Tensor) -> "Memory":
         """The sentences `rows` [B'] of the batch."""
         # On a CPU several times as fast as indexing, which beam search would spend a tenth of its time on.
         keys, values, mask = (part.index_select(0, rows) for part in (self.keys, self.values, self.mask))
-        return Memory(keys, values, mask, None if self.pins is None else self.pins.select(rows))
+        pins = None if self.pins is None else self.pins.select(rows)
+        return Memory(keys, values, mask, pins, None if self.used is None else self.used.index_select(0, rows))
+
+    def with_room(self, slots: int) -> "Memory":
+        """Nothing yet, with room for so many slots: the shape stays, and with it a CUDA graph."""
+        keys, values = (part.new_zeros(*part.shape[:2], slots, part.shape[3]) for part in (self.keys, self.values))
+        return Memory(keys, values, mask := self.mask.new_zeros(len(self.mask), slots), None, mask.sum(1))
 
     def append(self, other: "Memory") -> "Memory":
-        """The slots of `other` after these."""
+        """The slots of `other` after these; one where there is room."""
+        if self.used is not None:
+            place = self.used[:1]
+            keys, values = (own.index_copy(2, place, new) for own, new in zip(self[:2], other[:2], strict=True))
+            return Memory(keys, values, self.mask.index_copy(1, place, other.mask), None, self.used + 1)
         if not self.mask.shape[1]:
             return other
         keys, values = (torch.cat(pair, 2) for pair in ((self.keys, other.keys), (self.values, other.values)))

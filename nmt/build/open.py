@@ -30,6 +30,7 @@ from nmt.system.limits import NotNegative, Positive, Weight, written_as
 from nmt.system.terminal import print_message
 from nmt.text.lexicon import load_lexicon
 from nmt.text.tokenizer import Tokenizer, load_tokenizer
+from nmt.translation import batch_sizes
 from nmt.translation.named_heads import AUTO, Heads, choose_head
 from nmt.translation.shortlist import Shortlist
 from nmt.translation.translator import LENGTH_RATIO, Translator
@@ -253,7 +254,7 @@ class TranslatorRequest:
     checkpoint: Checkpoint
     search: SearchRequest
     compute: Compute
-    batch_sentences: Positive
+    batch_sentences: Positive | None
     shortlist: NotNegative | None
     length_ratio: Weight | None
     extra_length: Positive
@@ -271,6 +272,11 @@ class TranslatorRequest:
     def runs(self) -> list[OpenRun]:
         """The runs (UserError if one is missing or damaged)."""
         return [open_run(Path(path)) for path in ([self.run] if isinstance(self.run, str) else self.run)]
+
+    @property
+    def most_sentences(self) -> int:
+        """The sentences of a batch at most."""
+        return self.batch_sentences or (batch_sizes.ON_GPU if self.compute.on_gpu else batch_sizes.ON_CPU)
 
     def open(self, keep_weights: bool = True) -> Translator:
         """The translator; with `keep_weights`, its translations have attention weights.
@@ -296,7 +302,8 @@ class TranslatorRequest:
             tokenizer,
             search,
             compute=self.compute,
-            batch_sentences=self.batch_sentences,
+            batch_sentences=self.most_sentences,
+            fits=self.batch_sentences is None,
             length_ratio=max(ratios) if self.length_ratio is None else self.length_ratio,
             extra_length=self.extra_length,
             max_source_length=self.max_source_length,

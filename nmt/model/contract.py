@@ -251,6 +251,10 @@ class Decoder(nn.Module, Generic[Memory, State]):
         """
         raise TypeError(f"{type(self).__name__} does not define where it starts")
 
+    def with_room(self, state: State, steps: int) -> State:
+        """The first state, with room for what a decoder keeps of so many steps: then no step changes a shape."""
+        return state
+
     def step(self, words: Words, state: State, memory: Memory, *, weights: bool = True) -> tuple[Decoded, State]:
         """One step, and the next state; the attention's weights are left out unless `weights`."""
         raise TypeError(f"{type(self).__name__} does not define a step")

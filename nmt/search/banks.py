@@ -62,7 +62,7 @@ class OneBank:
     cost: Tensor | float = 0.0
 
     def __init__(self, limits: Limits) -> None:
-        self._limits = limits
+        self._limits, self.eos = limits, limits.eos
 
     def candidates(self, step: Expansion) -> tuple[Tensor, Tensor]:
         """The candidates of each hypothesis: log-probabilities and tokens, [N, k] each."""

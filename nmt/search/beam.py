@@ -3,7 +3,9 @@
 Tokens, parents and weights of each step are stored without re-ordering. At the end, they are followed backwards.
 """
 
+import functools
 import math
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -19,8 +21,11 @@ from nmt.system.errors import SettingError
 from nmt.system.limits import Positive, Weight
 
 
-class _Finished(NamedTuple):
-    """The best finished hypotheses of each sentence, [B, K] each, best first; score -inf where there is none."""
+class Finished(NamedTuple):
+    """The best finished hypotheses of each sentence, [B, K] each, best first; score -inf where there is none.
+
+    steps: the step that ended each, from 0. slots: the open hypothesis before that step that it continues.
+    """
 
     scores: Tensor
     log_probs: Tensor
@@ -28,10 +33,32 @@ class _Finished(NamedTuple):
     slots: Tensor
 
     @classmethod
-    def none(cls, count: int, size: int, device: torch.device) -> "_Finished":
+    def none(cls, count: int, size: int, device: torch.device) -> "Finished":
         """Nothing finished yet of `count` sentences, with a beam of `size`."""
         floats = torch.zeros(count, size, dtype=torch.float64, device=device)
         return cls(torch.full_like(floats, float("-inf")), floats, floats.long(), floats.long())
+
+    def merge(self, others: "Finished") -> "Finished":
+        """The best of these and the others, as many as these."""
+        pool = [torch.cat(pair, 1) for pair in zip(self, others, strict=True)]
+        order = pool[0].topk(self.scores.shape[1], 1).indices
+        return Finished(*(part.gather(1, order) for part in pool))
+
+
+class BeamStep(NamedTuple):
+    """What one step adds to the beams of b sentences, with K hypotheses each.
+
+    parents, words, log_probs [b, K]: of the open hypotheses after it, best first; -inf stands for one that ended.
+    Parents are open hypotheses before the step. order [b, K]: their places among the candidates that were kept.
+    finished: the best so far. done [b]: whether no open hypothesis can still win.
+    """
+
+    parents: Tensor
+    words: Tensor
+    log_probs: Tensor
+    order: Tensor
+    finished: Finished
+    done: Tensor
 
 
 class _Trace(NamedTuple):
@@ -45,6 +72,14 @@ class _Trace(NamedTuple):
     tokens: Tensor
     parents: Tensor
     weights: Tensor | None
+
+    @classmethod
+    def of(cls, sentences: Tensor, step: BeamStep, weights: Tensor | None, count: int, size: int) -> "_Trace":
+        """What is stored of a step of some of `count` sentences, with a beam of `size`."""
+        path = step.words.new_zeros(2, count, size)
+        path[0, sentences, : step.words.shape[1]], path[1, sentences, : step.words.shape[1]] = step.words, step.parents
+        shaped = None if weights is None else weights.unflatten(0, (sentences.shape[0], -1))
+        return cls(sentences, *path, shaped)
 
 
 def _rows_to_go_on(done: Tensor, log_probs: Tensor, few_sizes: bool) -> Tensor:
@@ -61,14 +96,14 @@ def _rows_to_go_on(done: Tensor, log_probs: Tensor, few_sizes: bool) -> Tensor:
     return torch.cat([open_rows, rest]).sort().values
 
 
-def _seen(weights: Tensor, slots: Tensor, width: int) -> Tensor:
+def seen_slots(weights: Tensor, slots: Tensor, width: int) -> Tensor:
     """The weight of each source slot at a step, [b, K', S], from weights [b K', H, S'] and slots [B, S]."""
     # Slots after those of the source are context, which nobody needs to cover.
     seen = weights[..., : slots.shape[1]].mean(1)
     return seen.view(-1, width, seen.shape[1]).double()
 
 
-def _covered(coverage: Tensor, slots: Tensor) -> Tensor:
+def log_coverage(coverage: Tensor, slots: Tensor) -> Tensor:
     """sum_j log(min(sum_t a_tj, 1)) of each hypothesis, [b, K']."""
     # A slot that got no weight at all would cost -inf; 1e-10 keeps hypotheses comparable.
     return (coverage.clamp(min=1e-10, max=1.0).log() * slots.unsqueeze(1)).sum(-1)
@@ -122,7 +157,7 @@ class BeamSearch(Search):
         merging = Merging(limits.shows, limits.eos, count) if limits.shows else None
         # A text may end again with a better score: there is room for both.
         wanted, room = (2 * self.nbest, 2 * size) if merging is not None else (self.nbest, size)
-        finished = _Finished.none(count, room, device)
+        finished = Finished.none(count, room, device)
         trace: list[_Trace] = []
         beam = Banks(limits) if any(limits.constraints) else OneBank(limits)
         prefix, forbid, position = PrefixStates.start(limits.prefixes), Forbidding(limits), 0
@@ -136,29 +171,19 @@ class BeamSearch(Search):
             values, words = values.view(count_open, width, -1), words.view(count_open, -1)
             if merging is not None:
                 merging.restrict(values, words, log_probs, sentences, size)
-            candidates = (log_probs.float().unsqueeze(2) + values).flatten(1)
-            flat = beam.allocate(candidates, min(size, candidates.shape[1]))
-            parents, words = flat // values.shape[2], words.gather(1, flat)
-            best = log_probs.gather(1, parents) + values.flatten(1).gather(1, flat).double()
-            ends = words == limits.eos
+            covered = None
             if weights is not None and limits.slots is not None and self.needs_weights:
-                seen = _seen(weights, limits.slots, width)
+                seen = seen_slots(weights, limits.slots, width)
                 coverage = seen if coverage is None else coverage + seen
-            scores = (best - beam.cost) / self._divisor(torch.full((), position, device=device))
-            if coverage is not None and limits.slots is not None:
-                covered = _covered(coverage, limits.slots[sentences])
-                scores = scores + self.coverage_penalty * covered.gather(1, parents)
-            scores = scores.masked_fill(~ends, float("-inf"))
-            finished = self._merge(finished, sentences, scores, best, position, parents)
-            # Candidates that did not end stay open, in order; -inf stands for a candidate that ended.
-            log_probs, order = best.masked_fill(ends, float("-inf")).sort(1, descending=True)
-            parents, words = parents.gather(1, order), words.gather(1, order)
-            trace.append(self._trace(sentences, words, parents, weights, count, width))
-            # Costs only grow, so that they count for what a hypothesis can still reach, too.
-            open_best = (best - beam.cost).masked_fill(ends, float("-inf")).amax(1) / self._divisor(lengths)
-            best_scores = finished.scores[sentences]
-            done = (best_scores[:, wanted - 1] >= open_best) | (lengths <= position) | torch.isinf(open_best)
-            open_rows = _rows_to_go_on(done, log_probs, limits.few_sizes)
+                covered = log_coverage(coverage, limits.slots[sentences])
+            earlier = Finished(*(part[sentences] for part in finished))
+            at = torch.full((), position, device=device)
+            of_step = self.advance((values, words), log_probs, covered, earlier, (at, lengths, wanted), beam)
+            for part, of_sentences in zip(finished, of_step.finished, strict=True):
+                part[sentences] = of_sentences
+            parents, words, log_probs = of_step[:3]
+            trace.append(_Trace.of(sentences, of_step, weights, count, size))
+            open_rows = _rows_to_go_on(of_step.done, log_probs, limits.few_sizes)
             rows = (open_rows.unsqueeze(1) * width + parents[open_rows]).flatten()
             state = state.select(rows, open_rows if open_rows.numel() < count_open else None)
             if coverage is not None:
@@ -168,86 +193,107 @@ class BeamSearch(Search):
                 prefix = prefix.select(rows, tokens)
             if merging is not None:
                 merging.select(rows, tokens)
-            beam.select(sentences, open_rows, order, rows, tokens)
+            beam.select(sentences, open_rows, of_step.order, rows, tokens)
             sentences, log_probs = sentences[open_rows], log_probs[open_rows]
-        return self._follow(_Finished(*(part[:, :wanted] for part in finished)), trace, limits.eos)
+        path = torch.stack([torch.stack([each.tokens, each.parents]) for each in trace], 1)
+        best = Finished(*(part[:, :wanted] for part in finished))
+        weigh = None if trace[0].weights is None else functools.partial(_weights_of, trace, count)
+        return hypotheses(best, path, limits.eos, weigh)
 
-    def _merge(
+    def advance(
         self,
-        finished: _Finished,
-        sentences: Tensor,
-        scores: Tensor,
+        candidates: tuple[Tensor, Tensor],
         log_probs: Tensor,
-        position: int,
-        parents: Tensor,
-    ) -> _Finished:
-        earlier = _Finished(*(part[sentences] for part in finished))
-        pool = _Finished(
-            torch.cat([earlier.scores, scores], 1),
-            torch.cat([earlier.log_probs, log_probs], 1),
-            torch.cat([earlier.steps, torch.full_like(parents, position - 1)], 1),
-            torch.cat([earlier.slots, parents], 1),
-        )
-        _, order = pool.scores.topk(finished.scores.shape[1], 1)
-        merged = _Finished(*(part.clone() for part in finished))
-        for target, source in zip(merged, pool, strict=True):
-            target[sentences] = source.gather(1, order)
-        return merged
+        covered: Tensor | None,
+        finished: Finished,
+        place: tuple[Tensor, Tensor, int],
+        bank: OneBank,
+    ) -> BeamStep:
+        """Keep the best candidates of b sentences with K' open hypotheses each; nothing depends on what the host knows.
 
-    @staticmethod
-    def _trace(
-        sentences: Tensor, words: Tensor, parents: Tensor, weights: Tensor | None, count: int, width: int
-    ) -> _Trace:
-        all_words = words.new_zeros(count, words.shape[1])
-        all_parents = parents.new_zeros(count, parents.shape[1])
-        all_words[sentences], all_parents[sentences] = words, parents
-        shaped = None if weights is None else weights.unflatten(0, (sentences.shape[0], width))
-        return _Trace(sentences, all_words, all_parents, shaped)
+        Args:
+            candidates: values [b, K', k] and tokens [b, K' k] of the next tokens.
+            log_probs: [b, K'] of the open hypotheses.
+            covered: [b, K'] of the coverage penalty; None without.
+            finished: the best ones of these sentences.
+            place: the number of the token, from 1; the most tokens of each sentence [b]; how many are wanted.
+            bank: shares the room of the beam.
+        """
+        (values, words), (position, lengths, wanted) = candidates, place
+        sums = (log_probs.float().unsqueeze(2) + values).flatten(1)
+        flat = bank.allocate(sums, min(self.beam_size, sums.shape[1]))
+        parents, words = flat // values.shape[2], words.gather(1, flat)
+        best = log_probs.gather(1, parents) + values.flatten(1).gather(1, flat).double()
+        ends = words == bank.eos
+        scores = (best - bank.cost) / self._divisor(position)
+        if covered is not None:
+            scores = scores + self.coverage_penalty * covered.gather(1, parents)
+        scores = scores.masked_fill(~ends, float("-inf"))
+        finished = finished.merge(Finished(scores, best, (position - 1).expand_as(parents), parents))
+        # Candidates that did not end stay open, in order; -inf stands for a candidate that ended.
+        still, order = best.masked_fill(ends, float("-inf")).sort(1, descending=True)
+        # Costs only grow, so that they count for what a hypothesis can still reach, too.
+        open_best = (best - bank.cost).masked_fill(ends, float("-inf")).amax(1) / self._divisor(lengths)
+        done = (finished.scores[:, wanted - 1] >= open_best) | (lengths <= position) | torch.isinf(open_best)
+        return BeamStep(parents.gather(1, order), words.gather(1, order), still, order, finished, done)
 
-    def _follow(self, finished: _Finished, trace: list[_Trace], eos: int) -> list[list[Hypothesis]]:
-        """Follow the finished hypotheses backwards, all at once, and cut out their weights."""
-        count = finished.scores.shape[0]
-        scores = finished.scores.cpu().numpy()
-        log_probs = finished.log_probs.cpu().numpy()
-        ends = finished.steps.cpu().numpy()
-        slots = finished.slots.cpu().numpy().copy()
-        n = scores.shape[1]
-        sentences = np.arange(count)[:, None]
-        tokens = np.full((len(trace), count, n), -1, dtype=np.int64)
-        first = trace[0].weights
-        weights = None
-        if first is not None:
-            weights = np.zeros((count, n, first.shape[2], len(trace), first.shape[3]), dtype=np.float32)
-        for position in range(len(trace) - 1, -1, -1):
-            step = trace[position]
-            # `slots` are the hypotheses, open before `position`, that the finished ones go through.
-            passing = ends > position  # did not end at this step
-            words, parents = step.tokens.cpu().numpy(), step.parents.cpu().numpy()
-            reachable = np.minimum(slots, words.shape[1] - 1)
-            tokens[position] = np.where(passing, words[sentences, reachable], tokens[position])
-            slots = np.where(passing, parents[sentences, reachable], slots)
-            if weights is not None:
-                assert step.weights is not None
-                index = np.full(count, -1)
-                index[step.sentences.cpu().numpy()] = np.arange(step.sentences.shape[0])
-                involved = (ends >= position) & (index >= 0)[:, None]
-                rows, columns = involved.nonzero()
-                cut = step.weights.float().cpu().numpy()
-                weights[rows, columns, :, position] = cut[index[rows], slots[rows, columns]]
-        results: list[list[Hypothesis]] = []
-        for sentence in range(count):
-            ranked: list[Hypothesis] = []
-            for rank in range(n):
-                if np.isinf(scores[sentence, rank]):
-                    break
-                length = int(ends[sentence, rank]) + 1
-                ranked.append(
-                    Hypothesis(
-                        [*tokens[: length - 1, sentence, rank].tolist(), eos],
-                        float(log_probs[sentence, rank]),
-                        float(scores[sentence, rank]),
-                        None if weights is None else weights[sentence, rank, :, :length].copy(),
-                    )
+
+def _weights_of(trace: Sequence[_Trace], count: int, slots: Tensor) -> Tensor:
+    """The weights [T, B, n, H, S] of hypotheses that go through the open ones `slots` [T, B, n] of each step."""
+    first = trace[0].weights
+    assert first is not None
+    weights = first.new_zeros(*slots.shape, *first.shape[2:], dtype=torch.float32)
+    for each, of_step, into in zip(trace, slots, weights, strict=True):
+        assert each.weights is not None
+        rows = of_step[each.sentences].clamp(max=each.weights.shape[1] - 1)
+        into[each.sentences] = each.weights.take_along_dim(rows[..., None, None], 1).float()
+    return weights
+
+
+def hypotheses(
+    finished: Finished, path: Tensor, eos: int, weigh: Callable[[Tensor], Tensor] | None
+) -> list[list[Hypothesis]]:
+    """Follow the finished hypotheses [B, n] backwards, all at once.
+
+    Args:
+        finished: the best first.
+        path: tokens and parents [2, T, B, K] of the open hypotheses after each step.
+        eos: ends each of them.
+        weigh: from the hypotheses [T, B, n], open before each step, that they go through, to their attention weights
+            [T, B, n, H, S]; None without.
+    """
+    scores, log_probs, *places = torch.stack([part.double() for part in finished]).cpu().numpy()
+    ends, slots = (each.astype(np.int64) for each in places)
+    words, parents = path.cpu().numpy()
+    steps, count, size = words.shape
+    sentences = np.arange(count)[:, None]
+    tokens, through = np.full((2, steps, *ends.shape), -1, dtype=np.int64)
+    for position in range(steps - 1, -1, -1):
+        passing = ends > position  # did not end at this step
+        reachable = np.minimum(slots, size - 1)
+        tokens[position] = np.where(passing, words[position][sentences, reachable], -1)
+        slots = np.where(passing, parents[position][sentences, reachable], slots)
+        through[position] = slots
+    weights = None
+    if weigh is not None:
+        moved = torch.from_numpy(through)
+        on_gpu = path.device.type == "cuda"
+        moved = moved.pin_memory().to(path.device, non_blocking=True) if on_gpu else moved
+        weights = weigh(moved).permute(1, 2, 3, 0, 4).contiguous().cpu().numpy()
+    results: list[list[Hypothesis]] = []
+    for sentence in range(count):
+        ranked: list[Hypothesis] = []
+        for rank, score in enumerate(scores[sentence].tolist()):
+            if math.isinf(score):
+                break
+            length = int(ends[sentence, rank]) + 1
+            ranked.append(
+                Hypothesis(
+                    [*tokens[: length - 1, sentence, rank].tolist(), eos],
+                    float(log_probs[sentence, rank]),
+                    score,
+                    None if weights is None else weights[sentence, rank, :, :length].copy(),
                 )
-            results.append(ranked)
-        return results
+            )
+        results.append(ranked)
+    return results

@@ -109,17 +109,19 @@ class Forbidding:
         self.tokens = torch.tensor(list(limits.forbidden), dtype=torch.int64, device=device)
         self.shortest = int(limits.lengths.min()) if limits.lengths.numel() else 0
 
-    def __call__(self, log_probs: Tensor, lengths: Tensor, position: int, prefix: PrefixStates | None = None) -> Tensor:
+    def __call__(
+        self, log_probs: Tensor, lengths: Tensor, position: int | Tensor, prefix: PrefixStates | None = None
+    ) -> Tensor:
         """Change log_probs [N, V] of token number `position`, from 1, in place; a row has at most `lengths` [N] tokens.
 
         Impossible are forbidden tokens, tokens that do not fit the prefix, and, at the limit of a row, all but the end
-        of sentence.
+        of sentence. With a tensor for the position, all steps launch the same kernels.
         """
         if prefix is not None:
             prefix.restrict(log_probs)
         if self.tokens.numel():
             log_probs.index_fill_(1, self.tokens, float("-inf"))
-        if position < self.shortest:
+        if isinstance(position, int) and position < self.shortest:
             return log_probs
         last = lengths <= position
         if last.device.type == "cpu" and not last.any():  # on a GPU, asking costs more than it saves

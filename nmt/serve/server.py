@@ -121,7 +121,7 @@ def served(request: Serving, run: Run, name: str) -> "Served":
     translator = opening.open(keep_weights=True)
     words = load_known_words(run.words)
     description = describe(run, translator, words, request.languages)
-    queue = RowQueue(request.queue_pieces, opening.batch_sentences, request.batch_pieces)
+    queue = RowQueue(request.queue_pieces, opening.most_sentences, request.batch_pieces)
     worker = Worker(queue, lambda key, works: engine.compute(key, works), name)
     head = translator.heads.default if translator.attends else "auto"
     model = {"id": name, "fingerprint": description["fingerprint"]}

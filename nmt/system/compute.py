@@ -65,6 +65,11 @@ class Compute:
         """Whether the device is a CUDA GPU."""
         return self.device.type == "cuda"
 
+    def free_memory(self) -> int:
+        """The bytes of memory of a GPU that are free, also those that torch keeps for itself."""
+        free, _ = torch.cuda.mem_get_info(self.device)
+        return free + torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
+
     @property
     def compiles_shapes(self) -> bool:
         """Whether products are compiled anew for each shape of matrix: oneDNN takes milliseconds for each."""

@@ -19,10 +19,10 @@ from nmt.data.shapes import MOST_SHAPES, ROWS, Shape, Shapes
 from nmt.kernels.sizes import ceiling
 from nmt.model import Seq2Seq
 from nmt.system.compute import Compute
+from nmt.system.graphs import Graphs, send
 from nmt.system.processes import ALONE, Processes
 from nmt.text.tokenizer import EOS
 from nmt.training.gradient_step import GradientStep
-from nmt.training.graphs import Graphs, send
 from nmt.training.loss import training_loss
 from nmt.training.settings import TrainerSettings
 

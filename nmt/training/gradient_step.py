@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from nmt.attention import Read
 from nmt.model import Seq2Seq
-from nmt.training.graphs import send
+from nmt.system.graphs import send
 from nmt.training.weight_average import Averaging
 
 

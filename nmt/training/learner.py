@@ -12,10 +12,10 @@ from torch import Tensor
 from nmt.data.batch import Batch
 from nmt.model import Seq2Seq
 from nmt.system.compute import Compute
+from nmt.system.graphs import Graphs
 from nmt.system.processes import ALONE, Processes
 from nmt.training.captured import FixedUpdates, reason_against, wanted
 from nmt.training.gradient_step import GradientStep
-from nmt.training.graphs import Graphs
 from nmt.training.loss import training_loss
 from nmt.training.schedules import Schedule
 from nmt.training.settings import TrainerSettings

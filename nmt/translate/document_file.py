@@ -178,7 +178,7 @@ class _DocumentWork:
         ]
         batches = -(-len(texts) // (self.translator.batch_sentences * self.translator.processes.count))
         ranked: Sequence[Sequence[Translation]] = self.translator.translate_chunk(
-            requests, watch=progress.watch(len(texts), batches), report=progress.say
+            requests, begins=progress.counter(len(texts), batches), report=progress.say
         )
         if self.request.doubts is not None:
             ranked = self.request.doubts.add(self.translator, ranked)

@@ -8,16 +8,14 @@ import itertools
 import queue
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Self
 
 from nmt.data.lines import LineDecoder, count_lines
 from nmt.data.streams import greet
-from nmt.search import SearchState, Step
 from nmt.system.progress import Progress, clock
 from nmt.system.terminal import print_message
-from nmt.translation.translator import Watch
 from nmt.translation.types import Translation
 
 QUIET_SECONDS = 2  # a quick command shows nothing
@@ -127,18 +125,17 @@ class LineProgress:
         if self._remembered:
             self.say(f"note: translations from memory=, as they stand there: {self._remembered:,}.")
 
-    def watch(self, lines: int, batches: int) -> Watch:
-        """A watch that shows the progress of the next `lines`, which have about `batches` searches."""
+    def counter(self, lines: int, batches: int) -> Callable[[], None]:
+        """Shows the progress of the next `lines`, which have about `batches` searches; to be called as each begins."""
         begun, one_at_a_time = 0, threading.Lock()
 
-        def watch(step: Step, state: SearchState) -> tuple[Step, SearchState]:
+        def begins() -> None:
             nonlocal begun
             with one_at_a_time:
                 self._show(self._done + int(lines * min(1.0, begun / batches)))
                 begun += 1
-            return step, state
 
-        return watch
+        return begins
 
     def add(self, lines: int) -> None:
         """Count lines that are done."""

@@ -33,7 +33,7 @@ from nmt.translate.request import Translating
 from nmt.translation.glossary import Glossary
 from nmt.translation.named_heads import AUTO, MEAN, choose_head, names_all
 from nmt.translation.request import Request
-from nmt.translation.translator import Translator, Watch
+from nmt.translation.translator import Translator
 
 CHUNK = 2000  # maximum number of lines in memory
 
@@ -175,8 +175,7 @@ class _Work:
         for lines in self._chunks():
             requests = self._take(lines)
             batches = -(-len(lines) // (self.translator.batch_sentences * self.translator.processes.count))
-            watch = self.progress.watch(len(lines), batches)
-            for line in self._translated(requests, watch):
+            for line in self._translated(requests, self.progress.counter(len(lines), batches)):
                 self.done += 1
                 self._warn_all([f"line {line.number} {note}" for note in line.translations[0].notes])
                 self.progress.count_remembered(line.translations[0])
@@ -202,12 +201,12 @@ class _Work:
         if self.follower.unseparated:
             note_one_document(self.done)
 
-    def _translated(self, requests: Sequence[Request], watch: Watch) -> Iterator[Line]:
+    def _translated(self, requests: Sequence[Request], begins: Callable[[], None]) -> Iterator[Line]:
         """The next lines, translated; one at a time if the tree of each search is wanted."""
         first = self.done + 1
         if not self.request.keeps_beam:
             translate = functools.partial(
-                self.translator.translate_chunk, first_line=first, watch=watch, report=self._warn
+                self.translator.translate_chunk, first_line=first, begins=begins, report=self._warn
             )
             if self.request.tags == "html":
                 ranked = translate_tagged(requests, translate, self.linker)

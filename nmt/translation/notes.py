@@ -40,6 +40,13 @@ def _shared(models: Sequence[Seq2Seq], limit: str) -> int | None:
     return None if None in limits else max(limits)
 
 
+def noted(joined: list[Translation], parts: list[list[Translation]], notes: Sequence[str]) -> list[Translation]:
+    """The n-best list with the notes of its sentence, and one if its parts have too many weights to be joined."""
+    if joined[0].weights is None and parts[0][0].weights is not None:
+        notes = [*notes, "is too long for attention weights: it gets no word links and no picture."]
+    return [joined[0]._replace(notes=tuple(dict.fromkeys(filter(None, notes)))), *joined[1:]]
+
+
 class NoteCounter:
     """Notes on the lines of a text, counted by what they say."""
 

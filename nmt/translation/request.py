@@ -1,5 +1,6 @@
 """Requests to a translator, and the parts of a text that a search translates."""
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -59,3 +60,9 @@ class SourcePart(NamedTuple):
     pins: Pins
     max_length: int | None = None
     constraints: Sequence[Constraint] = ()
+
+    def longest(self, ratio: float, extra: int) -> int:
+        """The most pieces of its translation: ratio * source pieces + extra, and its prefix and its constraints."""
+        most = math.ceil(ratio * len(self.tokens)) + extra
+        most = most if self.max_length is None else min(most, max(1, self.max_length - len(self.prefix)))
+        return len(self.prefix) + most + sum(each.longest for each in self.constraints)

@@ -1,6 +1,5 @@
 """The translator: requests in, Translations out, in the same order; internally batched by length."""
 
-import functools
 import math
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -9,24 +8,26 @@ from itertools import chain, islice, pairwise, repeat
 import torch
 
 from nmt.attention import Pins, Slots, pins_of
-from nmt.data.batch import make_batch
 from nmt.data.document_lines import context_tensor
 from nmt.model import Seq2Seq, Source
 from nmt.search import Edges, Hypothesis, Limits, Prefix, Search, SearchState, Step
+from nmt.search.replayed import Replays
 from nmt.system.compute import CPU, Compute
 from nmt.system.errors import UserError
+from nmt.system.graphs import Graphs
 from nmt.system.processes import ALONE, Processes
+from nmt.system.terminal import print_message
 from nmt.text.canonical import shows_nothing
 from nmt.text.spans import Span, words_of
 from nmt.text.tokenizer import BOS, EOS, SPECIAL_PIECES, Tokenizer
 from nmt.text.word_edges import word_edges
+from nmt.translation import batch_sizes, forced_passes
 from nmt.translation import contexts as of_context
-from nmt.translation import forced_passes
-from nmt.translation.batches import search_batches, split
+from nmt.translation.batches import search_batches
 from nmt.translation.glossary import constraints_of
 from nmt.translation.named_heads import Heads
 from nmt.translation.nbest import ends_of_parts, join, search_for_texts
-from nmt.translation.notes import excess_of_source, excess_of_target
+from nmt.translation.notes import excess_of_source, excess_of_target, noted
 from nmt.translation.predictions import Look, Pair, predictions
 from nmt.translation.request import Request, SourcePart
 from nmt.translation.shortlist import Shortlist
@@ -51,7 +52,8 @@ class Translator:
         tokenizer: the tokenizer of all models.
         search: greedy, beam or sampling.
         compute: the device of the models, and the type of matrix products.
-        batch_sentences: sentences per batch.
+        batch_sentences: sentences per batch, with `fits` on a GPU at most.
+        fits: whether batches have no more sentences than the free memory of a GPU holds.
         length_ratio, extra_length: a translation has at most ratio * source pieces + extra pieces.
         max_source_length: pieces; `long_lines` says what happens to longer lines.
         long_lines: "split" translates a long line in parts, "truncate" translates its beginning only.
@@ -63,6 +65,7 @@ class Translator:
         processes: which share the batches.
         check: called between the steps of a search, which ends if this raises an error. Any thread may call it.
         cast_models: the models as searches compute them; made from `models`.
+        replays: the beams of fixed shapes, which translators that share the models share; made on a GPU.
 
     Raises:
         UserError: the model has no attention, `slots` are invalid, or there are too many previous sentences.
@@ -74,6 +77,7 @@ class Translator:
     _: KW_ONLY
     compute: Compute = CPU
     batch_sentences: int = 64
+    fits: bool = False
     length_ratio: float = LENGTH_RATIO
     extra_length: int = EXTRA_LENGTH
     max_source_length: int = 250
@@ -86,6 +90,7 @@ class Translator:
     processes: Processes = ALONE
     check: Callable[[], None] = no_check
     cast_models: Sequence[Seq2Seq] = ()
+    replays: Replays | None = None
 
     def __post_init__(self) -> None:
         for model in self.models if self.pins else ():
@@ -94,6 +99,8 @@ class Translator:
         object.__setattr__(self, "context_sentences", of_context.checked(self.context_sentences, trained))
         if not self.cast_models:
             object.__setattr__(self, "cast_models", [cast_once(model, self.compute) for model in self.models])
+        if self.replays is None and self.compute.on_gpu:
+            object.__setattr__(self, "replays", Replays(Graphs(True, print_message, "Searches")))
 
     @property
     def pins(self) -> Pins:
@@ -132,6 +139,7 @@ class Translator:
         first_line: int = 1,
         *,
         watch: Watch | None = None,
+        begins: Callable[[], None] = no_check,
         report: Callable[[str], None] | None = None,
     ) -> list[list[Translation]]:
         """The n-best lists of these requests, whose first is line `first_line` of the input.
@@ -140,6 +148,7 @@ class Translator:
             requests: a text is a request without more.
             first_line: for messages.
             watch: wraps the step function and the first state of each search; several threads may call it at once.
+            begins: called when the search of a batch begins, by several threads at once, too.
             report: called with the progress of a long search of lines in parts.
 
         Raises:
@@ -149,14 +158,18 @@ class Translator:
         answers = self._remembered(asked)
         parts, notes = self._parts(asked, first_line, answers)
         order = sorted(range(len(parts)), key=lambda row: (bool(parts[row].constraints), -len(parts[row].tokens)))
-        searches = self.compute.parallel_searches
-        batches = split(order, self.batch_sentences, searches)
+        batches = batch_sizes.batches_of(self, [len(part.tokens) for part in parts], order)
+
+        def search(batch: Sequence[SourcePart]) -> list[list[Hypothesis]]:
+            begins()
+            return self.search_batch(batch, watch)
+
         with evaluating(self.cast_models):
             nbest_by_batch = search_batches(
                 [[parts[row] for row in rows] for rows in batches],
-                functools.partial(self.search_batch, watch=watch),
+                search,
                 self.processes,
-                searches,
+                self.compute.parallel_searches,
                 report if len(parts) > len(asked) else None,
             )
         nbest_lists = dict(zip(chain(*batches), chain(*nbest_by_batch), strict=True))
@@ -171,7 +184,7 @@ class Translator:
             ]
             ranked[part.sentence].append([each._replace(pins=part.pins) for each in translations])
         return [
-            _noted(join(request.text, of_parts), of_parts, of_line)
+            noted(join(request.text, of_parts), of_parts, of_line)
             if of_parts
             else [answers.get(at) or empty(request.text)]
             for at, (request, of_parts, of_line) in enumerate(zip(asked, ranked, notes, strict=True))
@@ -292,42 +305,52 @@ class Translator:
         return prefix, "" if written == text else f"has the prefix '{text}', which the model writes as '{written}'."
 
     def search_batch(self, parts: Sequence[SourcePart], watch: Watch | None = None) -> list[list[Hypothesis]]:
-        """The n-best list of each part, searched at once by models in evaluation mode. Threads may call it at once."""
-        return search_for_texts(
-            lambda parts, shows: self._search(parts, None if shows else watch, shows),
-            *(parts, self.search, self.tokenizer.target),
-        )
+        """The n-best list of each part, searched at once by models in evaluation mode. Threads may call it at once.
+
+        Where the memory of a GPU is full, halves are searched one after the other.
+        """
+        try:
+            return search_for_texts(
+                lambda parts, shows: self._search(parts, None if shows else watch, shows),
+                *(parts, self.search, self.tokenizer.target),
+            )
+        except torch.OutOfMemoryError:
+            if len(parts) == 1:
+                raise
+        torch.cuda.empty_cache()
+        halves = parts[: len(parts) // 2], parts[len(parts) // 2 :]
+        return [nbest for half in halves for nbest in self.search_batch(half, watch)]
 
     def _search(
         self, parts: Sequence[SourcePart], watch: Watch | None, shows: Sequence[bytes]
     ) -> list[list[Hypothesis]]:
         """The n-best list of each part; with what each token shows, of one hypothesis for each text."""
         sources, prefixes = [part.tokens for part in parts], [part.prefix for part in parts]
+        room = batch_sizes.room_for(self, parts) if watch is None and not shows else None
         # Plain kernels if one of the models wants them.
         kernels = min(self.models, key=lambda model: model.fast).kernels()
         with torch.inference_mode(), self.compute.autocast(), kernels:
-            batch = make_batch(sources, None, list(range(len(sources))))
+            batch = batch_sizes.padded_batch(sources, room)
             batch = batch._replace(context=context_tensor([part.context for part in parts])).to(self.compute.device)
-            lengths = [
-                len(part.prefix) + self._most_pieces(part) + sum(each.longest for each in part.constraints)
-                for part in parts
-            ]
-            most = torch.tensor(lengths, device=self.compute.device)
+            lengths = [part.longest(self.length_ratio, self.extra_length) for part in parts]
+            most = torch.tensor([*lengths, *[1] * (len(batch.source) - len(lengths))], device=self.compute.device)
             few, forbidden = self.compute.compiles_shapes, self.tokenizer.target.forbidden
             limits = Limits(BOS, EOS, forbidden, most, batch.source_mask, prefixes, few, sources, shows)
             constraints = [part.constraints for part in parts]
             if constrained := any(constraints):
                 edges, heads = Edges(*word_edges(self.tokenizer.target)), self.heads.select(self.heads.default)
                 limits = limits._replace(constraints=constraints, edges=edges, heads=heads)
-            candidates = (
-                None if self.shortlist is None else self.shortlist.candidates(batch.source, prefixes, constraints)
-            )
+            candidates = self.shortlist and self.shortlist.candidates(batch.source, prefixes, constraints)
             if candidates is not None:
                 limits = candidates.limits(limits)
             stepper = self._stepper(self.weights or constrained)
-            state = stepper.start(Source.of(batch, [part.pins for part in parts]), candidates)
+            steps = None if room is None else room.steps
+            state = stepper.start(Source.of(batch, [part.pins for part in parts]), candidates, steps)
             step, first = (stepper, state) if watch is None else watch(stepper, state)
-            nbest_lists = self.search(step, first, limits)
+            if room is not None and self.replays is not None:
+                nbest_lists = self.replays(self.search, stepper, first, limits, room, max(lengths))[: len(parts)]
+            else:
+                nbest_lists = self.search(step, first, limits)
             if candidates is not None:
                 nbest_lists = [candidates.named(nbest) for nbest in nbest_lists]
         if any(math.isnan(hypothesis.log_prob) for nbest in nbest_lists for hypothesis in nbest):
@@ -342,11 +365,6 @@ class Translator:
         if self.weights or not (self.search.needs_weights or constrained):
             return nbest_lists
         return [[hypothesis._replace(weights=None) for hypothesis in nbest] for nbest in nbest_lists]
-
-    def _most_pieces(self, part: SourcePart) -> int:
-        """The most pieces of a translation, beside those of its prefix."""
-        most = math.ceil(self.length_ratio * len(part.tokens)) + self.extra_length
-        return most if part.max_length is None else min(most, max(1, part.max_length - len(part.prefix)))
 
     def _translation(
         self,
@@ -373,13 +391,6 @@ class Translator:
             context_weights=of_context.weights_of_context(weights, own, context),
             cut=hypothesis.cut,
         )
-
-
-def _noted(joined: list[Translation], parts: list[list[Translation]], notes: Sequence[str]) -> list[Translation]:
-    """The n-best list with the notes of its sentence, and one if its parts have too many weights to be joined."""
-    if joined[0].weights is None and parts[0][0].weights is not None:
-        notes = [*notes, "is too long for attention weights: it gets no word links and no picture."]
-    return [joined[0]._replace(notes=tuple(dict.fromkeys(filter(None, notes)))), *joined[1:]]
 
 
 def empty(sentence: str) -> Translation:

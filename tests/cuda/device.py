@@ -62,6 +62,14 @@ class OnGpu(Tensor):
         assert PlayedGpu.current is not None, f"{func} on the GPU outside PlayedGpu"
         return PlayedGpu.current.run(func, args, kwargs or {})
 
+    def data_ptr(self) -> int:
+        return self.numbers.data_ptr()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> OnGpu:
+        with mock.patch.object(OnGpu, "data_ptr", return_value=0):  # torch then clones it
+            copied: OnGpu = super().__deepcopy__(memo)  # type: ignore[no-untyped-call]
+            return copied
+
     def __tensor_flatten__(self) -> tuple[list[str], None]:  # lets Module.to change parameters in place
         return ["numbers"], None
 
@@ -95,7 +103,7 @@ class PlayedGraph:
         """The name of its memory."""
         return 0, 1
 
-    def capture_begin(self, pool: object = None) -> None:
+    def capture_begin(self, pool: object = None, capture_error_mode: str = "global") -> None:
         """Record operations from here on."""
         self.gpu.recording = self
 
@@ -117,6 +125,7 @@ class PlayedGraph:
     def replay(self) -> None:
         """One launch."""
         self.gpu.launches += 1
+        self.gpu.replays += 1
         with _disable_current_modes(), torch.no_grad():
             for func, args, kwargs, out in self.operations:
                 results = zip(tree_leaves(out), tree_leaves(func(*args, **kwargs)), strict=True)
@@ -131,7 +140,7 @@ class PlayedGpu(TorchDispatchMode):
 
     Attributes:
         waits: places where the host waited, "file.py function: kind".
-        launches: kernels, one for each operation that computes.
+        launches: kernels, one for each operation that computes. replays: of graphs, whenever.
         casts: those that only change a type.
     """
 
@@ -140,7 +149,7 @@ class PlayedGpu(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.waits: Counter[str] = Counter()
-        self.launches = self.casts = 0
+        self.launches = self.casts = self.replays = 0
         self.recording: PlayedGraph | None = None
         self._stack = contextlib.ExitStack()
 
@@ -311,6 +320,9 @@ def _answers(gpu: PlayedGpu) -> list[Any]:
         "manual_seed_all": lambda seed: None,
         "get_rng_state": lambda device=0: state(),
         "set_rng_state": lambda state, device=0: None,
+        "mem_get_info": lambda device=None: (8 << 30, 16 << 30),
+        "memory_reserved": lambda device=None: 0,
+        "memory_allocated": lambda device=None: 0,
         "max_memory_allocated": lambda device=None: 0,
         "reset_peak_memory_stats": lambda device=None: None,
         "get_device_name": lambda device=None: "the CPU",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import json
 import math
 from collections.abc import Callable, Iterable
@@ -16,17 +17,21 @@ from nmt.data.batch import Batch, make_batch
 from nmt.data.shapes import Shape
 from nmt.model import Seq2Seq, Source
 from nmt.search import BeamSearch, Limits
+from nmt.search.replayed import Replays, Room
 from nmt.system.compute import CPU, Compute
+from nmt.system.graphs import Graphs
 from nmt.training.learner import Learner
 from nmt.training.loss import batch_loss
 from nmt.training.schedules import Constant, CosineDecay
-from nmt.translation.stepper import Stepper
+from nmt.translation.stepper import Stepper, cast_once
 from tests import catalogue
-from tests.cuda.device import PlayedGpu
+from tests.cuda.device import PlayedGpu, PlayedGraph
 from tests.small import call, words, write_lines, write_text
 from tests.training.test_trainer import trainer
 
 GPU = Compute(torch.device("cuda", 0))
+#: The most tokens of a translation in beams of fixed shapes.
+STEPS = 12
 SOURCES, TARGETS = [[5, 6, 7, 8], [9, 10], [11, 12, 13]], [[4, 5, 6], [7, 8, 9, 10], [11, 12]]
 
 
@@ -35,16 +40,73 @@ def batch() -> Batch:
     return make_batch(SOURCES, TARGETS)
 
 
-def searched(model: Seq2Seq, compute: Compute, longest: int = 5) -> list[list[tuple[list[int], float]]]:
-    """Tokens and scores of a beam of three."""
-    moved = batch().to(compute.device)
-    lengths = torch.tensor([longest] * len(SOURCES)).to(compute.device)
+def searched(
+    model: Seq2Seq,
+    compute: Compute,
+    longest: int = 5,
+    replays: Replays | None = None,
+    sources: list[list[int]] = SOURCES,
+    weights: bool = True,
+) -> list[list[tuple[list[int], float]]]:
+    """Tokens and scores of a beam of three, by beams of fixed shapes if there are any."""
+    moved = make_batch(sources).to(compute.device)
+    lengths = torch.tensor([longest] * len(sources)).to(compute.device)
     limits = Limits(1, 2, (0, 3), lengths, moved.source_mask)
-    stepper = Stepper([model.eval()])
-    with torch.inference_mode():
-        state = stepper.start(Source.of(moved))
-        found = BeamSearch(3, nbest=2)(stepper, state, limits)
+    stepper, search = Stepper([model.eval()], weights=weights), BeamSearch(3, nbest=2)
+    with torch.inference_mode(), compute.autocast():
+        if replays is None:
+            found = search(stepper, stepper.start(Source.of(moved)), limits)
+        else:
+            state = stepper.start(Source.of(moved), room=STEPS)
+            found = replays(search, stepper, state, limits, Room(*moved.source.shape, STEPS), longest)
     return [[(hypothesis.tokens, hypothesis.score) for hypothesis in nbest] for nbest in found]
+
+
+def replay_and_count(graph: PlayedGraph, count: torch.Tensor) -> None:
+    """A replay with one launch more, and with a wait."""
+    count.add_(1).item()
+    PlayedGraph.replay(graph)
+
+
+def replayed(cases: list[list[str]]) -> dict[str, Any]:
+    """Beams whose steps are replayed, beside ordinary ones: with other sentences, longer, without weights, planted."""
+    results: dict[str, Any] = {}
+    others = [[5, 9, 9], [9, 10, 4, 6], [11, 12]]
+    for case in cases:
+        compute = GPU if "bf16" not in case else Compute(GPU.device, torch.bfloat16)
+        model = catalogue.model(*(word for word in case if word != "bf16")).float()
+        torch.nn.init.constant_(model.output.bias[2:3], -9.0)  # hypotheses do not end early
+        notes: list[str] = []
+        with PlayedGpu() as gpu:
+            model = cast_once(model.to(GPU.device), compute)
+            replays = Replays(Graphs(True, notes.append, "Searches"))
+            costs, same = [], []
+            for longest, sources, weights in (
+                *((longest, SOURCES, False) for longest in (STEPS, 4, 8, 12)),
+                *((longest, sources, True) for longest in (6, 8) for sources in (SOURCES, others)),
+            ):
+                gpu.clear()
+                found = searched(model, compute, longest, replays, sources, weights)
+                costs.append((dict(gpu.waits), gpu.launches))
+                gpu.clear()
+                same.append((found, searched(model, compute, longest, None, sources, weights)))
+            ordinary = gpu.launches
+            planted = []
+            for graph in [beam.graph for beam in replays.beams.values() if beam.graph is not None]:
+                graph.replay = functools.partial(replay_and_count, graph, torch.zeros((), device=GPU.device))
+            for longest in (8, 12):
+                gpu.clear()
+                searched(model, compute, longest, replays, SOURCES, False)
+                planted.append((dict(gpu.waits), gpu.launches))
+        results[" ".join(case)] = {
+            "costs": costs,
+            "same": same,
+            "ordinary": ordinary,
+            "planted": planted,
+            "graphs": replays.graphs.count,
+            "notes": notes,
+        }
+    return results
 
 
 def learned(model: Seq2Seq, compute: Compute) -> tuple[float, list[torch.Tensor]]:
@@ -301,7 +363,9 @@ def pipeline(folder: str) -> dict[str, Any]:
     with PlayedGpu() as gpu:
         statuses.append(call("train", *line, "device=cuda", "trainer.steps=3"))
         statuses.append(call("train", *line, "device=cuda", "trainer.steps=4", "resume=true"))
+        replays = gpu.replays
         statuses.append(call("translate", *asked, f"output={here / 'gpu.txt'}", "device=cuda", "precision=float32"))
+        replays = gpu.replays - replays
         statuses.append(call("evaluate", f"run={here / 'run'}", "device=cuda", "split=test", "search.beam_size=2"))
         launches = gpu.launches
     statuses.append(call("translate", *asked, f"output={here / 'cpu.txt'}", "device=cpu"))
@@ -310,12 +374,12 @@ def pipeline(folder: str) -> dict[str, Any]:
         statuses.append(call("train", *line, "device=cuda", "trainer.steps=6", "resume=true"))
     texts = [(here / f"{device}.txt").read_text() for device in ("gpu", "cpu")]
     log = (here / "run" / "train.log").read_text() if (here / "run" / "train.log").exists() else ""
-    return {"statuses": statuses, "texts": texts, "launches": launches, "log": log}
+    return {"statuses": statuses, "texts": texts, "launches": launches, "replays": replays, "log": log}
 
 
 def main(task: str, cases: str) -> None:
     """Print the results of a task as JSON."""
     tasks: dict[str, Callable[[Any], dict[str, Any]]] = {"parity": parity, "costs": costs, "pipeline": pipeline}
     tasks.update(captured=captured, accumulated=accumulated, overflowing=overflowing)
-    tasks.update(restored=restored, refused=refused, shaped=shaped, autocast=autocast)
+    tasks.update(restored=restored, refused=refused, shaped=shaped, autocast=autocast, replayed=replayed)
     print(json.dumps(tasks[task](json.loads(cases))))

@@ -89,6 +89,9 @@ class TransformerDecoder(LayeredDecoder[Cache]):
         past = tuple(layer.self_attention.remember(nothing, mask[:, :0]) for layer in self.layers)
         return memory, Cache(torch.zeros(len(mask), dtype=torch.int64, device=mask.device), past, states)
 
+    def with_room(self, state: Cache, steps: int) -> Cache:
+        return state._replace(past=tuple(words.with_room(steps) for words in state.past))
+
     def run(self, embedded: Tensor, state: Cache, memory: LayeredMemory, weights: bool) -> tuple[Decoded, Cache]:
         count = embedded.shape[1]
         steps = state.steps.unsqueeze(1) + torch.arange(count, device=embedded.device)

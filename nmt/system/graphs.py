@@ -1,4 +1,4 @@
-"""CUDA graphs of a training: captured once, tried once, then launched in place of all their kernels."""
+"""CUDA graphs: captured once, tried once, then launched in place of all their kernels."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,11 +8,11 @@ from torch import Tensor
 
 
 class Graphs:
-    """The graphs of one training. They share their memory: only one of them runs at a time, and none keeps a result."""
+    """The graphs of a training or of searches. They share their memory: one runs at a time, and none keeps a result."""
 
-    def __init__(self, on_gpu: bool, say: Callable[[str], None] = lambda _: None) -> None:
-        """`say` is called with the reason if a graph is not usable; then no further one is captured."""
-        self.captures, self.say = on_gpu, say
+    def __init__(self, on_gpu: bool, say: Callable[[str], None] = lambda _: None, what: str = "Updates") -> None:
+        """`say` is called with the reason if a graph of `what` is not usable; then no further one is captured."""
+        self.captures, self.say, self.what = on_gpu, say, what
         self.count = 0
         self._pool: Any = None  # the memory of all graphs, as torch names it
         self._stream: torch.cuda.Stream | None = None
@@ -44,7 +44,8 @@ class Graphs:
         try:
             # Not by torch.cuda.graph, which waits for the device and returns its free memory, for every graph.
             with torch.cuda.stream(self._capturing_stream()):
-                graph.capture_begin(*([] if self._pool is None else [self._pool]))
+                # Other threads may make batches or translate with another model meanwhile.
+                graph.capture_begin(*([] if self._pool is None else [self._pool]), capture_error_mode="thread_local")
                 try:
                     work()
                 finally:
@@ -57,7 +58,7 @@ class Graphs:
             reason = str(error.__context__ or error).partition("\n")[0]
         if reason is not None:
             self.captures = False
-            self.say(f"Updates go on without further CUDA graphs: {reason}.")
+            self.say(f"{self.what} go on without further CUDA graphs: {reason}.")
             return None
         self._pool = graph.pool()
         self.count += 1

@@ -1,0 +1,84 @@
+"""How large the batches of a search are on a GPU: as many sentences as its memory holds, padded to a few sizes."""
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from torch import nn
+
+from nmt.data.batch import Batch, make_batch
+from nmt.model import Seq2Seq
+from nmt.search.replayed import Replays, Room
+from nmt.text.tokenizer import PAD
+from nmt.translation.batches import split
+from nmt.translation.request import SourcePart
+
+if TYPE_CHECKING:
+    from nmt.translation.translator import Translator
+
+#: The most sentences of a batch whose size nobody has chosen, on a CPU and on a GPU (docs/gpu.md).
+ON_CPU, ON_GPU = 128, 1024
+#: The share of the free memory that a batch may take by `bytes_per_sentence`, which counts what takes most.
+SHARE = 0.6
+
+
+def bytes_per_sentence(model: Seq2Seq, beam: int, slots: int, steps: int, weights: bool) -> int:
+    """About how many bytes a search needs for a sentence of so many slots and steps: an upper bound.
+
+    A hypothesis has four versions of its logits, two of its energies with each slot, and in self-attention three of
+    what is kept of each step. With `weights`, those of all steps are kept.
+    """
+    width = max(max(weight.shape) for part in (model.encoder, model.decoder) for weight in _matrices(part))
+    vocabulary, heads = model.output.out_features, len(model.decoder.heads)
+    layers = len({name.split(".")[0] for name in model.decoder.self_heads})
+    numbers = 4 * vocabulary + 2 * slots * width + 2 * 3 * layers * steps * width + weights * steps * heads * slots
+    return 4 * (beam * numbers + 4 * slots * width)
+
+
+def _matrices(module: nn.Module) -> list[nn.Parameter]:
+    return [weight for weight in module.parameters() if weight.ndim > 1]
+
+
+def batches_of(translator: "Translator", lengths: Sequence[int], order: Sequence[int]) -> list[Sequence[int]]:
+    """The batches of parts with these numbers of tokens, in an order from the longest on."""
+    compute, search = translator.compute, translator.search
+    if not translator.fits or not compute.on_gpu:
+        return split(order, translator.batch_sentences, compute.parallel_searches)
+    free, batches, start = compute.free_memory() * SHARE, list[Sequence[int]](), 0
+    most = min(
+        translator.batch_sentences, -(-len(order) // translator.processes.count)
+    )  # each process has one at least
+    while start < len(order):
+        rows = order[start : start + most]
+        slots = 1 + max(lengths[row] for row in rows)
+        size = search.beam_size or 1, slots, math.ceil(translator.length_ratio * slots) + translator.extra_length
+        each = sum(bytes_per_sentence(model, *size, translator.weights) for model in translator.models)
+        batches.append(rows[: max(1, int(free // each))])
+        start += len(batches[-1])
+    return batches
+
+
+def room_for(translator: "Translator", parts: Sequence[SourcePart]) -> Room | None:
+    """Room for parts that are searched in tensors of fixed shapes; None where they are not.
+
+    A prefix, a glossary, pinned attention, previous sentences or a shortlist make other shapes.
+    """
+    if translator.replays is None or translator.shortlist is not None or not Replays.beam_of(translator.search):
+        return None
+    if any(part.prefix or part.constraints or part.pins or part.context for part in parts):
+        return None
+    ratio, extra = translator.length_ratio, translator.extra_length
+    slots = 1 + max(len(part.tokens) for part in parts)
+    return Room.of(len(parts), slots, lambda slots: math.ceil(ratio * (slots - 1)) + extra)
+
+
+def padded_batch(sources: Sequence[Sequence[int]], room: Room | None) -> Batch:
+    """A batch of sources, on the CPU; with `room`, padded to it with sentences that are empty."""
+    batch = make_batch(sources if room is None else [*sources, *itertools.repeat([], room.rows - len(sources))])
+    more = 0 if room is None else room.slots - batch.source.shape[1]
+    source, mask = (
+        nn.functional.pad(batch.source, (0, more), value=PAD),
+        nn.functional.pad(batch.source_mask, (0, more)),
+    )
+    return batch._replace(source=source, source_mask=mask)
