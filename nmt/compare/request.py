@@ -203,8 +203,8 @@ def _write_report(
     title = report.title(comparison)
     drawn: dict[str, bytes] = {}
     for picture in pictures_of([*short, *blocks]):
-        name = Path(file_name(picture.name))
-        drawn |= {str(name): picture.data, str(name.with_suffix(".pdf")): picture.pdf}
+        file = Path(file_name(picture.name))
+        drawn |= {str(file): picture.data, str(file.with_suffix(".pdf")): picture.pdf}
     for name, data in drawn.items():
         write_bytes(folder / "pictures" / name, data)
     write_text(folder / "summary.md", as_markdown(short, title))
@@ -216,7 +216,7 @@ def _write_report(
     for name, table in named.items():
         for end, form in table_files.FORMS.items():
             write_text(folder / "tables" / f"{name}{end}", form(table))
-    pictures = (folder / "pictures").iterdir()
+    pictures = (folder / "pictures").glob("*")
     earlier = [path for path in pictures if path.name not in drawn and report.PICTURES.fullmatch(path.name)]
     for name in {path.stem for path in (folder / "tables").glob("*.tex")} - named.keys():
         paths = [folder / "tables" / f"{name}{end}" for end in table_files.FORMS]

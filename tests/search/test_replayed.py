@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.model import Seq2Seq
+from nmt.model import Seq2Seq, Source
 from nmt.search import BeamSearch, GreedySearch, Hypothesis, Limits, Search
 from nmt.search.replayed import MOST_BEAMS, Replays, Room
 from nmt.system.graphs import Graphs
@@ -43,10 +43,10 @@ def found(
     with torch.inference_mode():
         if replays is None:
             limits = Limits(BOS, EOS, forbidden, torch.tensor(most), source[1])
-            return search(stepper, stepper.start(*source), limits)
+            return search(stepper, stepper.start(Source(*source)), limits)
         source = padded(*source)
         limits = Limits(BOS, EOS, forbidden, torch.tensor([*most, *[1] * (ROOM.rows - len(most))]), source[1])
-        state = stepper.start(*source, room=ROOM.steps)
+        state = stepper.start(Source(*source), room=ROOM.steps)
         return replays(search, stepper, state, limits, ROOM, max(most))[: len(most)]
 
 
