@@ -204,7 +204,7 @@ class Dot(Score):
         super().__init__(query_size, key_size, size, heads)
         if query_size != key_size:
             raise UserError(
-                f"A dot product needs queries and keys of equal size, but the decoder's state has {query_size} "
+                f"This score needs queries and keys of equal size, but the decoder's state has {query_size} "
                 f"and the encoder's {key_size}. Give decoder.size={key_size}, attention.project=true, or "
                 f"attention/score=general."
             )

@@ -124,6 +124,16 @@ def test_masks_and_lowest_energies_give_exact_zeros_in_every_type(variant: dict[
 
 
 @each
+@pytest.mark.parametrize("height", [-1000.0, -200.0, 200.0])
+def test_a_row_whose_energies_are_all_low_or_all_high_has_shares(variant: dict[str, Any], height: float) -> None:
+    made = normaliser(variant).float()
+    shares = made(height + torch.randn(1, 3, 4, 9, generator=torch.Generator().manual_seed(5)), everything(4, 9))
+    assert shares.isfinite().all()
+    if made.sums_to_one:
+        torch.testing.assert_close(shares.sum(-1), torch.ones(1, 3, 4))
+
+
+@each
 def test_nan_is_passed_on(variant: dict[str, Any]) -> None:
     energies = torch.tensor([1.0, math.nan, 2.0], dtype=F64).expand(1, 3, 1, 3)
     assert normaliser(variant)(energies, everything(1, 3)).isnan().any()

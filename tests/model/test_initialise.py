@@ -62,10 +62,13 @@ def test_any_decoder_starts_well_after_any_encoder(encoder: str, decoder: str) -
     source, mask, lengths = catalogue.sentences([17, 13, 11], 1009)
     target = catalogue.sentences([13, 17, 11], 1009, seed=3)[0]
     with torch.no_grad():
-        values = model.encoder(model.source_embedding(source), mask, lengths).values
+        encoded = model.encoder(model.source_embedding(source), mask, lengths)
         logits = model.logits(model(Source(source, mask, lengths), target).features)
-    assert 0.3 < values[mask].std().item() * config.model.embedding_size**0.5 < 3
-    assert 0.15 < logits.std().item() < 1.2
+    starts = {"values": encoded.values[mask], **({} if encoded.last is None else {"last": encoded.last})}
+    for name, slots in starts.items():
+        times = slots.std().item() * config.model.embedding_size**0.5
+        assert 0.3 < times < 3, f"{name} of a fresh {encoder} are {times:.1f} times an embedding: scale its input"
+    assert 0.15 < logits.std().item() < 1.2, f"of {decoder} after {encoder}"
 
 
 @pytest.mark.parametrize("wiring", catalogue.WIRINGS)
