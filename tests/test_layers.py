@@ -202,7 +202,7 @@ BUDGETS = {
     "config": 1421, "contrast": 192, "data": 4520, "documents": 2120, "drawing": 852, "evaluate": 646,
     "evaluation": 1118, "export": 1113, "inspection": 1650, "kernels": 1475, "model": 3201, "runs": 549,
     "search": 1115, "serve": 2807, "system": 1960, "text": 1800, "train": 2404, "training": 2222, "translate": 1293,
-    "translation": 2168, "viewer": 452,
+    "translation": 2169, "viewer": 452,
 }  # fmt: skip
 
 
