@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from nmt.alignment.linker import Linker
 from nmt.alignment.tagged_lines import plain_text, translate_tagged
-from nmt.attention import Pin as Pin
-from nmt.attention import Pins
 from nmt.build.open import TranslatorRequest, open_linker
 from nmt.build.requests import read
 from nmt.build.word_doubts import need_doubts
@@ -26,7 +24,8 @@ from nmt.system.errors import UserError
 from nmt.text.canonical import shows_nothing
 from nmt.translation.glossary import Keep
 from nmt.translation.named_heads import AUTO
-from nmt.translation.request import Request, requests_of
+from nmt.translation.request import Pin as Pin
+from nmt.translation.request import Pins, Request, requests_of
 from nmt.translation.term_files import open_glossary
 from nmt.translation.translation_memory import open_memory
 from nmt.translation.translator import Translator

@@ -217,18 +217,18 @@ class Attention(nn.Module):
     def _attend(self, queries: Tensor, memory: Memory, steps: Tensor, state: AttentionState, weights: bool) -> Attended:
         """`forward` with queries [B, T, Dq], where T are the steps of a sentence or its hypotheses; state [N, ...]."""
         split = self.split(self.query, queries)
-        view, part = self.view(split, steps, memory), None  # that of steps which are pinned in part, without the pins
+        view, free = self.view(split, steps, memory), None
         if memory.pins is not None and not memory.pins.are_whole:
-            part = self.view(split, steps, memory._replace(pins=None))
-        if not weights and part is None and self._is_product(view):
+            free = self.view(split, steps, memory._replace(pins=None))
+        if not weights and free is None and self._is_product(view):
             return Attended(self.merged(self._product(split, memory, view)), None, state, {})
         covered = [part.unflatten(0, (len(queries), -1)).transpose(1, 2) for part in state]  # [B, H, T, S]
         assert not covered or covered[0].shape[2] == queries.shape[1], "one step at a time where there is a state"
         energies = self.score(split, at_least_float32(memory.keys), *covered)
         shares = self._shares(energies, view)
-        if part is not None and memory.pins is not None:
-            usual = self._shares(energies, part)
-            shares = memory.pins.shared(shares, usual if part.factor is None else usual * part.factor, steps)
+        if free is not None and memory.pins is not None:
+            usual = self._shares(energies, free)
+            shares = memory.pins.shared(shares, usual if free.factor is None else usual * free.factor, steps)
             view = view._replace(visible=view.visible | (shares > 0))
         weighed = shares if view.factor is None else shares * view.factor
         used = self.dropout(weighed)

@@ -88,7 +88,9 @@ def of_pydantic(errors: Sequence[Mapping[str, Any]], status: int = 422) -> Probl
     if error["type"] == "json_invalid":
         return ProblemError(400, "The body is not JSON.", cure="Send JSON as application/json.")
     # Alternatives of a type stand in the place, as "int" or "list[constrained-str]".
-    field = ".".join(str(part) for part in error["loc"] if not re.fullmatch(r"body|int|.*constrained-str.*", str(part)))
+    field = ".".join(
+        str(part) for part in error["loc"] if not re.fullmatch(r"body|int|.*constrained-(str|int).*", str(part))
+    )
     figures = error.get("ctx", {})
     name, cure = _CURES.get(error["type"], (None, "Give a value of the type that /docs names."))
     limit = {} if name is None else {"limit": figures[name]}

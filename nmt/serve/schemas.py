@@ -49,7 +49,9 @@ class PinBody(Body):
 
     step: Annotated[StrictInt, Field(ge=0, le=999)]
     source: Annotated[list[Natural], Field(fail_fast=True, min_length=1, max_length=1000)]
-    weight: Annotated[float, Field(ge=0, le=1, description="of all of them; the other pieces share the rest")] = 1.0
+    weight: Annotated[
+        float, Field(strict=True, ge=0, le=1, description="of all of them; the other pieces share the rest")
+    ] = 1.0
 
 
 Context = Annotated[

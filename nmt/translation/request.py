@@ -4,7 +4,8 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from nmt.attention import Pins
+from nmt.attention import Pin as Pin
+from nmt.attention import Pins as Pins
 from nmt.search import Constraint, Prefix
 from nmt.text.canonical import shows_nothing
 from nmt.text.spans import Span

@@ -65,7 +65,11 @@ def test_a_part_of_a_weight_is_pinned_and_a_word_is_swept(both: TestClient) -> N
     assert sum(cross["data"][: cross["shape"][2]]) == pytest.approx(1, abs=1e-5)
     swept = post(both, "/v1/whatif", text="zwei drei", sweep=[0])["sweep"]
     assert [row["text"] for row in swept] == ["zwei", "drei", "</s>"]
-    for weight in (-0.1, 1.1, "half", None):
+    for sweep in ("1", True, [], [-1], 0.5, {}):
+        refused = post(both, "/v1/whatif", 422, text="zwei drei", sweep=sweep)
+        assert refused["field"].startswith("sweep")
+        assert "constrained" not in refused["detail"]
+    for weight in (-0.1, 1.1, "half", None, True):
         assert post(both, "/v1/translate", 422, text="a", pins=[{"step": 0, "source": [1], "weight": weight}])["field"]
     assert "follow one another" in post(both, "/v1/whatif", 422, text="zwei drei", sweep=[0, 2])["detail"]
 

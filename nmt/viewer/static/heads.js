@@ -107,12 +107,13 @@ function panel(view, cell, place, first) {
   group.append(
     s("rect", { x: -3, y: 2, width: wide + 6, height: high + 19, rx: 3, fill: "currentColor", "fill-opacity": 0 }),
     s("text", { x: 0, y: 13, fill: "currentColor" }, view.head),
-    s("rect", { y: 18, width: wide, height: high, fill: "#ffffff", stroke: "#9aa1ab", "stroke-width": 0.6 }),
+    s("rect", { class: "sheet", y: 18, width: wide, height: high, fill: "#ffffff", stroke: "#9aa1ab" }),
   );
   view.weights.forEach((row, at) =>
     row.forEach((weight, column) => {
       const where = { x: cell * column, y: 18 + cell * at, width: cell, height: cell };
-      const shown = weight >= 0.02 ? { fill: "#164a86", "fill-opacity": weight.toFixed(2) } : { "fill-opacity": 0 };
+      const ink = { class: "ink", fill: "#164a86", "fill-opacity": weight.toFixed(2) };
+      const shown = weight >= 0.02 ? ink : { "fill-opacity": 0 };
       group.append(s("rect", { ...where, ...shown, "data-row": at, "data-column": column }));
     }),
   );
