@@ -203,8 +203,8 @@ def _write_report(
     title = report.title(comparison)
     drawn: dict[str, bytes] = {}
     for picture in pictures_of([*short, *blocks]):
-        name = Path(file_name(picture.name))
-        drawn |= {str(name): picture.data, str(name.with_suffix(".pdf")): picture.pdf}
+        file = Path(file_name(picture.name))
+        drawn |= {str(file): picture.data, str(file.with_suffix(".pdf")): picture.pdf}
     for name, data in drawn.items():
         write_bytes(folder / "pictures" / name, data)
     write_text(folder / "summary.md", as_markdown(short, title))
