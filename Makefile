@@ -33,7 +33,11 @@ demo: .venv/run.stamp
 	@echo "Attention heatmaps, one per sentence:"
 	@echo "  $(RUN)/examples/                       of the examples above"
 	@for folder in $(RUN)/evaluation/*/heatmaps; do echo "  $$folder/"; done
-	@echo "Translations with references, scores and BLEU by length: $(RUN)/evaluation/"
+	@echo "Translations with references, scores and BLEU by length: $(RUN)/evaluation/ (begin with test/report.html)"
+	@echo
+	@echo "Now look inside, in a browser:"
+	@echo "  .venv/bin/pip install -e '.[serve]'"
+	@echo "  .venv/bin/python -m nmt.serve run=$(RUN)"
 
 test: .venv/dev.stamp
 	@"$(VENV_PYTHON)" -m pytest -n 2 -q -m "not long and not slow and not browser"

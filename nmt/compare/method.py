@@ -47,8 +47,8 @@ def method(comparison: Comparison) -> list[Block]:
                 "Satterthwaite's. If every variant has one seed, the error is that of sentences alone, and the report "
                 "says so.",
                 f"p is corrected by Holm for {count_of(len(comparison.variants) - 1, 'variant')}. A difference is "
-                f"significant at p < {comparison.alpha:g}. 'Min. detectable' is the true difference that 4 of 5 such "
-                f"comparisons would find.",
+                f"significant at p < {comparison.alpha:g}. 'Min. detectable' is the true difference that such a "
+                f"comparison finds with 80 % probability.",
                 f"Two further p-values show where the noise is. They are not corrected and decide nothing. "
                 f"'p, sentences' takes these runs as given: paired approximate randomisation with "
                 f"{comparison.trials:,} trials, each of which swaps the two variants' translations of a sentence, of "

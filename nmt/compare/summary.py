@@ -58,7 +58,8 @@ def summary(comparison: Comparison, *, speeds: bool = True) -> list[Block]:
     if panels:
         names = ", ".join(label for label, _ in panels)
         picture = plots.drawn("maps", plots.side_by_side(panels), f"attention weights of one sentence: {names}")
-        lines = Lines(["The first sentence with saved weights, of each variant's first seed. Weights are no reasons."])
+        first = "The first sentence with saved weights, of each variant's first seed."
+        lines = Lines([f"{first} A weight shows where the decoder looked, not why."])
         blocks += [Heading("One sentence, by attention"), picture, lines]
     if rows:
         blocks += [Heading("Every difference"), differences(rows)]

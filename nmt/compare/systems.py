@@ -22,7 +22,7 @@ def check_named(setting: str, values: object) -> None:
         raise UserError(f"{setting}={values}: give a name for each, as in {setting}={{NAME: ...}}.")
     for name in values:
         if not isinstance(name, str) or not name.strip():
-            raise UserError(f"{setting}: {name!r} is no name. Write it in quotes.")
+            raise UserError(f"{setting}: {name!r} is not a name. Write it in quotes.")
 
 
 def files_of(systems: Mapping[str, Any]) -> dict[str, Path | None]:

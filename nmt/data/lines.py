@@ -147,7 +147,7 @@ def not_utf8(name: str, number: int, line: bytes) -> UserError:
         return UserError(f"{wrong} Is this another kind of file? Give plain text.")
     letters = [letter for letter in line.decode("utf-8", "replace") if not letter.isascii()]
     if 2 * letters.count("\ufffd") <= len(letters):
-        return UserError(f"{wrong} The rest of the line is. Fix the line.")
+        return UserError(f"{wrong} The rest of the line is valid. Fix the line.")
     if re.search(rb"[\x81\x8d\x8f\x90\x9d]|[\x80-\xff]{3}", line):
         return UserError(f"{wrong} Fix the line, or convert the file from its ENCODING: {conversion('ENCODING', name)}")
     ansi = conversion("WINDOWS-1252", name)

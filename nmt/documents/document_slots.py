@@ -143,7 +143,7 @@ def decode(data: bytes, name: str, declared: str = "", legacy: str | None = None
     if not mark and declared and (found := re.search(declared.encode(), data[:4096], re.I)):
         encoding = next(filter(None, found.groups())).decode()
         if encoding.lower().replace("-", "_") in _NO_TEXT_ENCODINGS:
-            raise UserError(f"{name}: it says that it is in {encoding}, which is none of texts. Save it as UTF-8.")
+            raise UserError(f"{name}: declares the encoding {encoding}, which text does not have. Save it as UTF-8.")
     elif not mark and legacy and not _is_utf8(data):
         recognised = legacy == RECOGNISE
         encoding = recognise(data, name) if recognised else legacy

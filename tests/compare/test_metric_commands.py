@@ -59,7 +59,7 @@ def test_the_score_is_the_mean() -> None:
         ("metrics={bleu: x}", "metrics.bleu: nmt has a figure of this name"),
         ("metrics={perplexity: x}", "metrics.perplexity: nmt has a figure of this name"),
         ("metrics={m: 3}", "metrics.m=3: give a command"),
-        ("metrics={3: x}", "metrics: 3 is no name"),
+        ("metrics={3: x}", "metrics: 3 is not a name"),
         ('metrics={a: "python:json:loads"}', "metrics.a=python:json:loads failed: TypeError"),
         ('metrics={a: "PYTHON -c \'print(20 * \\"7 nan;\\")\'"}', "metrics.a: 1 finite numbers"),
         ("metrics=comet", "metrics=comet: give a name for each"),

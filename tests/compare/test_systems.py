@@ -60,7 +60,7 @@ def test_programs_are_compared_without_a_run() -> None:
         (("systems={a: 3}", "RUNS"), "systems.a=3: must be a file of translations"),
         (("systems={a: []}", "RUNS"), "must be a file of translations"),
         (("systems={bahdanau-1: m1.txt}", "RUNS"), "called bahdanau-1 already"),
-        (("systems={1: m1.txt}", "RUNS"), "systems: 1 is no name"),
+        (("systems={1: m1.txt}", "RUNS"), "systems: 1 is not a name"),
     ],
 )
 @pytest.mark.usefixtures("files")
