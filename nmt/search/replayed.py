@@ -50,10 +50,14 @@ class KeyedStep(Protocol):
         check: raises an error if the search is to end.
     """
 
-    key: Hashable
     check: Callable[[], None]
 
-    def __call__(self, tokens: Tensor, state: Any, /) -> tuple[Tensor, Tensor | None, Any]:
+    @property
+    def key(self) -> Hashable:
+        """See above."""
+        ...
+
+    def __call__(self, tokens: Tensor, state: Any) -> tuple[Tensor, Tensor | None, Any]:
         """A `Step`."""
         ...
 
@@ -174,7 +178,8 @@ class FixedBeam:
         """The weights [T, B, n, H, S] of the hypotheses [T, B, n] of each step: only these leave the device."""
         assert self.weights is not None
         of_steps = self.weights[: len(slots)].unflatten(1, self.log_probs.shape)
-        return of_steps.take_along_dim(slots[..., None, None], 2).float()
+        weights: Tensor = of_steps.take_along_dim(slots[..., None, None], 2).float()
+        return weights
 
 
 def _own(tensor: Tensor) -> Tensor:
