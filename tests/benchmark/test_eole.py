@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
+import yaml  # type: ignore[import-untyped]
 from benchmarking.peers import PEERS, Eole, PeerError, Task, find
 from benchmarking.settings import Sizes
 
