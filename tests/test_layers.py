@@ -201,7 +201,7 @@ BUDGETS = {
     "": 1041, "align": 398, "alignment": 1107, "attention": 1590, "build": 1763, "check": 124, "compare": 4637,
     "config": 1421, "contrast": 192, "data": 4520, "documents": 2120, "drawing": 852, "evaluate": 646,
     "evaluation": 1118, "export": 1113, "inspection": 1597, "kernels": 1479, "model": 3208, "runs": 547,
-    "search": 1391, "serve": 2685, "system": 2040, "text": 1674, "train": 2361, "training": 2147, "translate": 1277,
+    "search": 1392, "serve": 2685, "system": 2040, "text": 1674, "train": 2361, "training": 2147, "translate": 1277,
     "translation": 2288, "viewer": 452,
 }  # fmt: skip
 

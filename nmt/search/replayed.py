@@ -219,7 +219,8 @@ class Replays:
         key = (step.key, type(search).__name__, tuple(search.settings().items()), room, tuple(limits.forbidden), shapes)
         with self._one_at_a_time:
             try:
-                fixed = self.beams[key] = self.beams.pop(key, None) or FixedBeam(beam, state, limits, room.steps)
+                fixed = self.beams.pop(key, None) or FixedBeam(beam, state, limits, room.steps)
+                self.beams[key] = fixed
                 if len(self.beams) > MOST_BEAMS:
                     del self.beams[next(iter(self.beams))]
                 return fixed(step, state, limits, longest, self.graphs)
