@@ -1,4 +1,4 @@
-"""Measures how fast the models train and translate, beside plain torch, Joey NMT and OpenNMT-py.
+"""Measures how fast the models train and translate, beside plain torch, Joey NMT, OpenNMT-py and eole.
 
     python scripts/benchmark.py [--json FILE] [--peers] [--rounds N] [--only PART,...] [--quick] [--data DIR]
 
@@ -36,7 +36,7 @@ def parser() -> argparse.ArgumentParser:
     say("--precision", choices=("float32", "bf16"), default="float32", help="on the CPU (float32)")
     say("--batch", metavar="N", type=count, help="sentences a training batch (80; 512 on a GPU)")
     say("--updates", metavar="N", type=count, help="updates that a model has had before it translates (200)")
-    say("--peers", action="store_true", help="measure Joey NMT and OpenNMT-py too, where they are")
+    say("--peers", action="store_true", help="measure Joey NMT, OpenNMT-py and eole too, where they are")
     say("--peer-updates", metavar="N", type=count, help="updates of a peer in a round (60)")
     add_common(result)
     return result
@@ -53,7 +53,11 @@ def options(arguments: argparse.Namespace) -> Options:
         {"--data": arguments.data, "--tokenizer": arguments.tokenizer},
         {"--json": arguments.json and arguments.json.absolute().parent},
     )
-    pythons = (("joeynmt", arguments.joey_python), ("opennmt-py", arguments.onmt_python))
+    pythons = (
+        ("joeynmt", arguments.joey_python),
+        ("opennmt-py", arguments.onmt_python),
+        ("eole", arguments.eole_python),
+    )
     given = {name: value for name, value in vars(arguments).items() if name in Options.__dataclass_fields__}
     return Options(**given, parts=parts, devices=devices, pythons=pythons)
 

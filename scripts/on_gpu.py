@@ -1,13 +1,15 @@
 """One command for the day on which there is a GPU: does it compute right, how fast is it, how good in minutes?
 
-    python scripts/on_gpu.py folder=DIR multi30k=DIR [joey_python=PYTHON] [steps=STEP,...] [minutes=3] [device=cuda]
+    python scripts/on_gpu.py folder=DIR multi30k=DIR [joey_python=PYTHON] [eole_python=PYTHON] [steps=STEP,...]
+                             [minutes=3] [device=cuda]
 
 It measures step by step, each in a process of its own: `ceilings` (what the card can do), `parity` (losses, gradients
 and beams of five variants beside the CPU's), `updates` (with and without graphs, Triton), `training-80`, `-512` and
-`-2048` (sentences a batch; with 512 also Joey NMT, if its Python is given, and an encoder-decoder of torch's own GRUs),
-`translating` (1, 64 and 512 sentences at a time) and `multi30k` (trained for some minutes, and scored). Each step
-writes `STEP.json` into the folder, and is left out if that is there already. `page.md` has all figures. `quick=true`
-tries everything with tiny sizes, and `device=cpu` where there is no GPU.
+`-2048` (sentences a batch; with 512 also Joey NMT and eole, if their Pythons are given, and an encoder-decoder of
+torch's own GRUs), `transformer` (beside `torch.nn.Transformer` in the same loop), `translating` (1, 64 and 512
+sentences at a time) and `multi30k` (trained for some minutes, and scored). Each step writes `STEP.json` into the
+folder, and is left out if that is there already. `page.md` has all figures. `quick=true` tries everything with tiny
+sizes, and `device=cpu` where there is no GPU.
 """
 
 import json
@@ -30,8 +32,12 @@ from nmt.system.files import write_json, write_text
 
 ROOT = Path(__file__).resolve().parents[1]
 BATCHES = (80, 512, 2048)
-STEPS = ("ceilings", "parity", "updates", *(f"training-{batch}" for batch in BATCHES), "translating", "multi30k")
-KNOWN = {"folder", "multi30k", "joey_python", "steps", "minutes", "device", "quick"}
+STEPS = (
+    *("ceilings", "parity", "updates"),
+    *(f"training-{batch}" for batch in BATCHES),
+    *("transformer", "translating", "multi30k"),
+)
+KNOWN = {"folder", "multi30k", "joey_python", "eole_python", "steps", "minutes", "device", "quick"}
 
 
 def main(arguments: list[str]) -> int:
@@ -103,10 +109,11 @@ def work(step: str, folder: Path, given: dict[str, str]) -> dict[str, Any]:
     if step == "multi30k":
         return multi30k(folder, device, quick, given)
     words = ["--only", step.partition("-")[0], *common]
-    if step != "translating":
+    if step.startswith("training"):
         words += ["--batch", step.partition("-")[2]]
-    if step == "training-512" and "joey_python" in given:
-        words += ["--peers", "--joey-python", given["joey_python"]]
+    pythons = [f"--{key.replace('_', '-')}={given[key]}" for key in ("joey_python", "eole_python") if key in given]
+    if step == "training-512" and pythons:
+        words += ["--peers", *pythons]
     target = folder / f"{step}.figures.json"
     ended([sys.executable, str(ROOT / "scripts" / "benchmark.py"), *words, "--json", str(target)])
     results: dict[str, Any] = json.loads(target.read_text("utf-8"))

@@ -79,7 +79,7 @@ class _Trace(NamedTuple):
         path = step.words.new_zeros(2, count, size)
         path[0, sentences, : step.words.shape[1]], path[1, sentences, : step.words.shape[1]] = step.words, step.parents
         shaped = None if weights is None else weights.unflatten(0, (sentences.shape[0], -1))
-        return cls(sentences, *path, shaped)
+        return cls(sentences, path[0], path[1], shaped)
 
 
 def _rows_to_go_on(done: Tensor, log_probs: Tensor, few_sizes: bool) -> Tensor:

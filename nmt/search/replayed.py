@@ -4,6 +4,7 @@ A step of a beam is a hundred kernels, which take a GPU longer to launch than to
 in the batch, the device itself decides what is finished, and the host asks every few steps whether anything is left.
 """
 
+import threading
 from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple, Protocol
 
@@ -50,10 +51,14 @@ class KeyedStep(Protocol):
         check: raises an error if the search is to end.
     """
 
-    key: Hashable
     check: Callable[[], None]
 
-    def __call__(self, tokens: Tensor, state: Any, /) -> tuple[Tensor, Tensor | None, Any]:
+    @property
+    def key(self) -> Hashable:
+        """See above."""
+        ...
+
+    def __call__(self, tokens: Tensor, state: Any) -> tuple[Tensor, Tensor | None, Any]:
         """A `Step`."""
         ...
 
@@ -174,7 +179,8 @@ class FixedBeam:
         """The weights [T, B, n, H, S] of the hypotheses [T, B, n] of each step: only these leave the device."""
         assert self.weights is not None
         of_steps = self.weights[: len(slots)].unflatten(1, self.log_probs.shape)
-        return of_steps.take_along_dim(slots[..., None, None], 2).float()
+        weights: Tensor = of_steps.take_along_dim(slots[..., None, None], 2).float()
+        return weights
 
 
 def _own(tensor: Tensor) -> Tensor:
@@ -183,11 +189,12 @@ def _own(tensor: Tensor) -> Tensor:
 
 
 class Replays:
-    """The beams of a translator by shape and settings, of which the last ones are kept. For one thread at a time."""
+    """The beams of a translator by shape and settings, the last ones of all. Threads wait for one another."""
 
     def __init__(self, graphs: Graphs) -> None:
         self.graphs = graphs
         self.beams: dict[Hashable, FixedBeam] = {}
+        self._one_at_a_time = threading.Lock()
 
     @staticmethod
     def beam_of(search: Search) -> BeamSearch | None:
@@ -210,13 +217,13 @@ class Replays:
         assert beam is not None
         shapes = tuple((tensor.shape, tensor.dtype) for tensor in _tensors(state))
         key = (step.key, type(search).__name__, tuple(search.settings().items()), room, tuple(limits.forbidden), shapes)
-        try:
-            fixed = self.beams.pop(key, None) or FixedBeam(beam, state, limits, room.steps)
-            found = fixed(step, state, limits, longest, self.graphs)
-        except torch.OutOfMemoryError:
-            self.beams.clear()
-            raise
-        self.beams[key] = fixed
-        if len(self.beams) > MOST_BEAMS:
-            del self.beams[next(iter(self.beams))]
-        return found
+        with self._one_at_a_time:
+            try:
+                fixed = self.beams.pop(key, None) or FixedBeam(beam, state, limits, room.steps)
+                self.beams[key] = fixed
+                if len(self.beams) > MOST_BEAMS:
+                    del self.beams[next(iter(self.beams))]
+                return fixed(step, state, limits, longest, self.graphs)
+            except torch.OutOfMemoryError:
+                self.beams.clear()
+                raise

@@ -45,7 +45,7 @@ class Graphs:
             # Not by torch.cuda.graph, which waits for the device and returns its free memory, for every graph.
             with torch.cuda.stream(self._capturing_stream()):
                 # Other threads may make batches or translate with another model meanwhile.
-                graph.capture_begin(*([] if self._pool is None else [self._pool]), capture_error_mode="thread_local")
+                graph.capture_begin(self._pool, capture_error_mode="thread_local")
                 try:
                     work()
                 finally:

@@ -340,7 +340,8 @@ class Translator:
             if constrained := any(constraints):
                 edges, heads = Edges(*word_edges(self.tokenizer.target)), self.heads.select(self.heads.default)
                 limits = limits._replace(constraints=constraints, edges=edges, heads=heads)
-            candidates = self.shortlist and self.shortlist.candidates(batch.source, prefixes, constraints)
+            shortlist = self.shortlist
+            candidates = None if shortlist is None else shortlist.candidates(batch.source, prefixes, constraints)
             if candidates is not None:
                 limits = candidates.limits(limits)
             stepper = self._stepper(self.weights or constrained)

@@ -26,6 +26,7 @@ def add_common(parser: argparse.ArgumentParser) -> None:
     say("--threads", metavar="N", type=count, help="CPU threads, everybody's (torch's choice)")
     say("--joey-python", metavar="PYTHON", help="of Joey NMT's virtual environment ($NMT_JOEY_PYTHON)")
     say("--onmt-python", metavar="PYTHON", help="of OpenNMT-py's virtual environment ($NMT_ONMT_PYTHON)")
+    say("--eole-python", metavar="PYTHON", help="of eole's virtual environment ($NMT_EOLE_PYTHON)")
 
 
 def count(word: str) -> int:

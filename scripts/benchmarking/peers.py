@@ -1,4 +1,4 @@
-"""Other programs on the same work: Joey NMT and OpenNMT-py, each from a virtual environment of its own.
+"""Other programs on the same work: Joey NMT, OpenNMT-py and eole, each from a virtual environment of its own.
 
 They get the same text, the same pieces and, as far as each can express it, the same model and recipe. What they say
 themselves of their speed is what counts: training in target tokens a second without the first report, translating in
@@ -252,7 +252,36 @@ class OpenNMTTransformer(OpenNMT):
         return {**settings, "heads": HEADS, "inner": 4 * self.task.sizes.embedding}
 
 
-PEERS: tuple[type[Peer], ...] = (Joey, OpenNMT)
+class Eole(OpenNMT):
+    """eole 0.6, OpenNMT-py's successor, which says its speed as that does."""
+
+    name, title, module, variable = "eole", "eole", "eole", "NMT_EOLE_PYTHON"
+    template = "eole.yaml"
+
+    def _settings(self, updates: int) -> Json:
+        ranks = "world_size: 1\n  gpu_ranks: [0]" if self.task.cuda else "world_size: 1\n  gpu_ranks: []"
+        return {**super()._settings(updates), "gpu": ranks}
+
+    def _train(self, updates: int) -> str:
+        counted = (self.task.data / "counted.txt").read_text(encoding="utf-8").split("\n")[:-1]
+        write_text(self.task.folder / "vocab.txt", "".join(f"{line.partition(chr(9))[0]}\n" for line in counted))
+        write_text(self.task.folder / "eole.yaml", _template(self.template).format(**self._settings(updates)))
+        output = self._run("-m", "eole.bin.main", "train", "-config", "eole.yaml")
+        self.updates = updates
+        return output
+
+    def translate(self) -> Translated:
+        output = self._run(
+            "-m", "eole.bin.main", "predict", "-model_path", "eole_model",
+            "-src", f"text.{self.task.languages[0]}", "-output", "eole.out",
+            "-beam_size", "5", "-batch_size", "64", "-max_length", str(LONGEST_OUTPUT), "-length_penalty", "avg",
+            "-report_time", *(["-world_size", "1", "-gpu_ranks", "0"] if self.task.cuda else []),
+        )  # fmt: skip
+        milliseconds = self._numbers(r"Average translation time \(ms\): ([\d.]+)", output, "how long it took")[-1]
+        return Translated(1000 / milliseconds, self._texts(self.task.folder / "eole.out"))
+
+
+PEERS: tuple[type[Peer], ...] = (Joey, OpenNMT, Eole)
 
 
 def _template(name: str) -> str:

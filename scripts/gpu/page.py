@@ -88,6 +88,11 @@ def _speeds(figures: dict[str, Json]) -> list[str]:
                 if "training" in own:
                     ours = own["training"]
                     lines.append(f"| | {precision} | {name}, ours is {ours['ratio']:.1f} times as fast | | |")
+    transformer = figures.get("transformer", {}).get("transformer", {})
+    models = {name: own for name, own in transformer.items() if isinstance(own, dict) and "tokens_per_second" in own}
+    if models:
+        lines += ["", "## The Transformer and `torch.nn.Transformer`, in one loop", "", "| model | target tokens/s |"]
+        lines += ["|---|---:|", *(f"| {name} | {_number(own['tokens_per_second'])} |" for name, own in models.items())]
     translating = figures.get("translating", {}).get("cuda", {})
     if translating:
         lines += ["", "## Translating", "", "| precision | model | search | sentences a batch | sentences/s |"]

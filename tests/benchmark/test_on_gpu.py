@@ -18,7 +18,8 @@ PARITY = {"loss": 0.0, "gradients": 1e-6, "parameter": "v", "beams": 3, "of": 4}
 
 
 def test_every_step_runs_once_and_is_on_the_page(tmp_path: Path) -> None:
-    words = [f"folder={tmp_path}", "device=cpu", "quick=true", "steps=ceilings,updates,training-80,multi30k"]
+    steps = "steps=ceilings,updates,training-80,transformer,multi30k"
+    words = [f"folder={tmp_path}", "device=cpu", "quick=true", steps]
     script = [sys.executable, str(ROOT / "scripts" / "on_gpu.py")]
     done = subprocess.run([*script, *words], capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -26,11 +27,12 @@ def test_every_step_runs_once_and_is_on_the_page(tmp_path: Path) -> None:
     assert "| products of matrices in bf16 | " in text
     assert "| 80 | float32 | bahdanau | " in text
     assert "minutes of training." in text
+    assert "| transformer | " in text.partition("in one loop")[2]
     updates = json.loads((tmp_path / "updates.json").read_text("utf-8"))
     assert updates["weights"] < 1e-4
     assert "| 8 | " in text.partition("## CUDA graphs and Triton kernels")[2]
     again = subprocess.run([*script, *words], capture_output=True, text=True, check=False, cwd=tmp_path)
-    assert again.stderr.count("figures are there already") == 4
+    assert again.stderr.count("figures are there already") == 5
 
 
 def test_a_step_that_fails_is_said_and_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

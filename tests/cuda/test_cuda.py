@@ -185,6 +185,7 @@ CAPTURED = [
     ["encoder=transformer", "decoder=transformer"],
     ["encoder=conv", "decoder=conv"],
     ["decoder=luong", "trainer.r_drop=2"],
+    ["decoder=luong", "trainer.simcut=2"],
     ["decoder=luong", "trainer.scheduled_sampling=1e-9"],
     ["decoder=bahdanau", "attention/read=hard", "attention.read.expected=1"],  # nothing is drawn that is used
 ]
@@ -222,6 +223,7 @@ def test_a_captured_update_is_the_ordinary_one(guard: Path) -> None:
 SHAPED = [
     ["decoder=luong"],
     ["encoder=transformer", "decoder=transformer", "trainer.r_drop=2"],
+    ["encoder=transformer", "decoder=transformer", "trainer.simcut=3"],
     ["decoder=bahdanau", "attention/read=hard"],
     ["decoder=conditional", "trainer.scheduled_sampling=0.5"],
     ["encoder=conv", "decoder=conv"],

@@ -68,6 +68,21 @@ def test_states_weights_and_gradients_are_those_of_the_plain_recurrence(
             torch.testing.assert_close(fast, plain, rtol=1e-4, atol=1e-5)
 
 
+def test_a_backward_step_writes_to_nothing_that_several_of_its_threads_read() -> None:
+    """`direct` is read by all warps, without a barrier before the first one writes what the next step reads."""
+    from nmt.kernels.gpu.triton_attentive_gru import _backward_step, blocks
+
+    slots, space, size = 3, 5, 4
+    sizes = [(size,)] * 5 + [(3 * size,), (3 * size + space,), (slots, 3 * size), (slots,), (slots,), (slots, space)]
+    read = [each.detach() for each in drawn(*((1, *shape) for shape in sizes), (space,))]
+    before, onward = [each.clone() for each in read], read.pop(1)
+    written = [torch.zeros_like(each) for each in (read[4], read[5], read[9])] + [read[0].new_zeros(1, space)]
+    _backward_step[(1,)](read[0], onward, *read[1:], *written, slots, space, size, **blocks(slots, space, size))
+    assert all(map(torch.equal, read, before[:1] + before[2:]))
+    update = read[4][0, size : 2 * size]
+    torch.testing.assert_close(onward[0], (read[0] + read[1] + read[2])[0] * update)
+
+
 @pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("words", [1, 16, 37, 5000])
 @pytest.mark.parametrize("padded", [False, True])

@@ -96,7 +96,7 @@ def test_a_translator_finds_the_same_texts_and_weights() -> None:
     made, words = small("decoder=conditional"), tokenizer("unigram")
     plain = Translator([made, small("decoder=luong")], words, BeamSearch(3, nbest=2), batch_sentences=2)
     fixed = dataclasses.replace(plain, replays=Replays(Graphs(on_gpu=False)))
-    requests = [*SENTENCES, "", Request("eins", max_length=2)]
+    requests = [*map(Request, SENTENCES), Request(""), Request("eins", max_length=2)]
     forced = [Request("eins", prefix="zwei"), Request("eins", pins={0: [0]}), Request("eins", glossary=Glossary({}))]
     for one, other in zip(plain.translate(requests + forced), fixed.translate(requests + forced), strict=True):
         for ordinary, replayed in zip(one, other, strict=True):

@@ -79,14 +79,16 @@ def _forward_step(
 
 @triton.jit
 def _backward_step(
-    direct, through_product, states_grad, before, gates, projected, shares, weights, weights_grad, keys, v,
+    direct, onward, through_product, states_grad, before, gates, projected, shares, weights, weights_grad, keys, v,
     inputs_grad, projected_grad, keys_grad, v_grad,
     S, A: tl.constexpr, D: tl.constexpr, SLOTS: tl.constexpr, UNITS: tl.constexpr, STATES: tl.constexpr,
 ):  # fmt: skip
     """A sentence's gradients at a step.
 
-    The gradient of its state is direct + through_product + states_grad. `direct` becomes what reaches the state before
-    through the update gate alone; keys_grad and v_grad [B, A] are added to.
+    The gradient of its state is direct + through_product + states_grad. `onward` is what reaches the state before
+    through the update gate alone. Where a block has fewer numbers than a program has threads, several threads read the
+    same number, and one writes: were it written to `direct`, a thread that is late would read the new one. Each number
+    of keys_grad and v_grad [B, A] is added to by the thread that has read it.
     """
     sentence = tl.program_id(0).to(tl.int64)
     index = tl.arange(0, SLOTS)
@@ -112,7 +114,7 @@ def _backward_step(
         tl.store(projected_grad + units, reset_grad.to(kind), mask=real)
         tl.store(projected_grad + D + units, update_grad.to(kind), mask=real)
         tl.store(projected_grad + 2 * D + units, (new_grad * reset).to(kind), mask=real)
-        tl.store(direct + place, total * update, mask=real)
+        tl.store(onward + place, total * update, mask=real)
         weight_grad += tl.sum(_read(share, both) * reset_grad[None, :], 1)
         weight_grad += tl.sum(_read(share + D, both) * update_grad[None, :], 1)
         weight_grad += tl.sum(_read(share + 2 * D, both) * new_grad[None, :], 1)
@@ -186,15 +188,17 @@ class TritonAttentiveGRU(torch.autograd.Function):
         product_recurrent, chosen = recurrent.to(product), blocks(slots, space, size)
         inputs_grad, projected_grad = torch.empty_like(gates), torch.empty_like(projected)
         keys_grad, v_grad = torch.zeros_like(keys, dtype=torch.float32), v.new_zeros(batch, space)
-        direct, through_product = states.new_zeros(batch, size), rounded.new_zeros(batch, size)
+        direct, onward = states.new_zeros(2, batch, size)
+        through_product = rounded.new_zeros(batch, size)
         for t in range(steps - 1, -1, -1):
             _backward_step[(batch,)](
-                *(direct, through_product, states_grad[t], states[t], gates[t], projected[t], shares),
+                *(direct, onward, through_product, states_grad[t], states[t], gates[t], projected[t], shares),
                 *(weights[t], weights_grad[t], keys, v, inputs_grad[t], projected_grad[t], keys_grad, v_grad),
                 *(slots, space, size),
                 **chosen,
             )
             torch.mm(projected_grad[t], product_recurrent, out=through_product)
+            direct, onward = onward, direct
         flat = projected_grad.flatten(0, 1)
         shares_grad = torch.bmm(weights.permute(1, 2, 0).to(product), inputs_grad.transpose(0, 1).to(product))
         recurrent_grad = (flat.t() @ rounded[:-1].flatten(0, 1)).to(recurrent.dtype)
