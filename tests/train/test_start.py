@@ -176,10 +176,11 @@ def test_a_copied_run_is_told_where_its_text_is(
         assert start["after"].keys() == {"own", "earlier"}
     for side, lines in zip(("de", "en"), zip(*pairs(90, seed=9), strict=True), strict=True):
         write_lines(table.parent / f"other.{side}", lines)
-    other = f"[{table.parent / 'other'},{own.valid}]"
+    other = f"[{table.parent / 'other'},{table.parent / 'other'}]"
     capfd.readouterr()
     assert call("train", *mixed, "name=other", f"start_data={other}") == 0
     assert f"start_data={other} is not the text that {trained} was trained on." in capfd.readouterr().err
+    assert Run(table.parent / "other").facts()["start"]["after"].keys() == {"own"}, "it may have been trained on"
     assert call("train", "name=other", f"checkpoints={table.parent}", "resume=true", "trainer.steps=2") == 0
 
 
