@@ -201,7 +201,7 @@ BUDGETS = {
     "": 1041, "align": 398, "alignment": 1107, "attention": 1579, "build": 1756, "check": 124, "compare": 4637,
     "config": 1421, "contrast": 192, "data": 4547, "documents": 2295, "drawing": 852, "evaluate": 649,
     "evaluation": 1118, "export": 1113, "inspection": 1597, "kernels": 1475, "model": 3201, "runs": 547,
-    "search": 1115, "serve": 2707, "system": 1960, "text": 1674, "train": 2565, "training": 2222, "translate": 1313,
+    "search": 1115, "serve": 2707, "system": 1960, "text": 1674, "train": 2567, "training": 2222, "translate": 1313,
     "translation": 2183, "viewer": 452,
 }  # fmt: skip
 
