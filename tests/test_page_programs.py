@@ -88,6 +88,9 @@ def test_a_server_of_a_page_answers_the_requests_of_the_page(command: Command, h
                     assert answer["translatedText"], answer
                 elif "/translate_file " in request:
                     assert ".film." in answer["translatedFileUrl"], answer
+                elif "/v1/corrections " in request or "/v1/memory " in request:
+                    assert answer.get("added", True), answer
+                    assert "matches" in answer or "added" in answer, answer
                 elif request in requests:
                     wanted = json.loads(Command("", request).words[-1])
                     texts = wanted["text"] if isinstance(wanted["text"], list) else [wanted["text"]]

@@ -17,7 +17,7 @@ from omegaconf import DictConfig, OmegaConf
 from nmt.data.dataset import Split, given_split
 from nmt.data.lines import read_parallel_lines
 from nmt.data.misalignment import doubts_about
-from nmt.data.streams import name_of
+from nmt.data.streams import decoding, name_of
 from nmt.system.errors import UserError
 from nmt.system.limits import checked
 from nmt.system.terminal import print_message
@@ -85,6 +85,7 @@ class GivenText:
     source: Path | None
     reference: str | Sequence[str] | None
     data: Data | None = None
+    encoding: str | None = None
 
     def __post_init__(self) -> None:
         if self.reference is not None and not self.references:
@@ -109,7 +110,8 @@ class GivenText:
         """The split that the files hold, if there are files (UserError if they do not fit together)."""
         if self.source is None or self.reference is None:
             return None
-        sides = read_parallel_lines(self.source, *self.references)
+        with decoding(self.encoding, "encoding"):
+            sides = read_parallel_lines(self.source, *self.references)
         for doubt in doubts_about(sides[:2], [str(self.source), str(self.references[0])]):
             print_message(doubt)
         split = given_split(self.source, *sides)

@@ -102,7 +102,8 @@ def read_archive(data: bytes, name: str, ending: str, slots: Slots) -> Callable[
             contents = [archive.read(member) for member in members]
         texts = _read_members(members, contents, ending, slots)
     except DAMAGED as error:
-        raise UserError(f"{name}: not a valid {ending} file: {error}. Save it again, or rename it.") from error
+        reason = error if isinstance(error, ValueError) else "its archive is damaged"
+        raise UserError(f"{name}: not a valid {ending} file: {reason}. Save it again, or restore it.") from error
 
     def write(translations: Sequence[Segment | None]) -> bytes:
         filled = {number: slots.fill(text, translations).encode() for number, text in texts.items()}

@@ -152,7 +152,8 @@ def decode(data: bytes, name: str, declared: str = "", legacy: str | None = None
         if text.encode(encoding) != data[len(mark) :]:
             raise LookupError
     except (UnicodeError, LookupError) as error:
-        raise UserError(f"{name}: not valid {encoding}. Convert it: iconv -f LATIN1 -t UTF-8 {name}") from error
+        cure = "Save it again as UTF-8." if mark else f"Convert it: iconv -f LATIN1 -t UTF-8 {name}"
+        raise UserError(f"{name}: not valid {encoding}. {cure}") from error
     if is_no_text(text):
         raise UserError(f"{name}: this is no text, as its ending says. Rename it, or save it again.")
     return DecodedFile(text, encoding, mark, recognised)

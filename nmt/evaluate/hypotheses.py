@@ -7,6 +7,7 @@ from typing import Any
 from nmt.build.link_scores import named_languages
 from nmt.build.requests import GivenText
 from nmt.data.lines import read_lines
+from nmt.data.streams import decoding
 from nmt.evaluation.metrics import as_table, score, tokenised_note
 from nmt.system.errors import UserError, check_parallel
 from nmt.system.terminal import print_message, printable
@@ -36,7 +37,8 @@ def score_hypotheses(request: Hypotheses) -> int:
     Raises:
         UserError: a file cannot be read, or the files have different numbers of lines.
     """
-    hypotheses, text = read_lines(request.hypotheses), request.text.read()
+    with decoding(request.text.encoding, "encoding"):
+        hypotheses, text = read_lines(request.hypotheses), request.text.read()
     assert text is not None
     check_parallel({str(request.hypotheses): len(hypotheses), str(request.text.references[0]): len(text.target)})
     known = "", language_by_script(text.target, "")

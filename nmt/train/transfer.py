@@ -98,6 +98,8 @@ class Transfer:
         self.say("Validation sets, translated by the run that this one goes on from, and by the best weights now:")
         for name in (name for name in after if name in before):
             self.say(f"  {self._compared(name, before[name], after[name])}")
+        if self.recipe.learns_all and EARLIER not in after:
+            self.say("  The validation above was on these pairs: its scores say nothing of other text.")
         board = Board(run.folder / "tensorboard", settings.tensorboard)
         for at, scores in ((0, before), (step, after)):
             board.scalars(at, {f"start/{name}_{key}": value for name in scores for key, value in scores[name].items()})

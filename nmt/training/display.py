@@ -93,7 +93,7 @@ class Display:
         """`first_step` is where this session begins: curves of earlier sessions end there."""
         self._board = Board(records.folder / "tensorboard", settings.tensorboard, first_step)
         self._progress = Progress(records.log, settings.log_seconds)
-        self._samples, self.means = settings.samples, RunningMeans()
+        self._samples, self.means, self._selects = settings.samples, RunningMeans(), settings.select != "last"
 
     def __enter__(self) -> Self:
         return self
@@ -142,7 +142,7 @@ class Display:
         self.say(
             f"step {spent.steps} | epoch {spent.epochs:.2f} | {clock(spent.minutes * 60)} | "
             f"train loss {means.loss:.3f} | valid ppl {result.perplexity:.2f} | valid {result.figures}"
-            f"{'  best so far' if best else ''}"
+            f"{'  best so far' if best and self._selects else ''}"
         )
         scores = result.figures.entries()
         curves = {"valid/perplexity": result.perplexity, **{f"valid/{name}": value for name, value in scores.items()}}

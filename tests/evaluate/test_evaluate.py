@@ -246,3 +246,17 @@ def test_a_data_set_without_tests_says_what_to_give(text: Path, trained: Path, h
     line = [word for word in words(text, here, "name=b", "trainer.steps=1") if not word.startswith("data.test")]
     assert call("train", *line) == 0
     assert call("evaluate", f"run={here / 'b'}", "split=valid", "pictures=0", "extra_length=2") == 0
+
+
+def test_sentences_in_a_legacy_encoding(trained: Path, here: Path) -> None:
+    for name, text in (("source", "fünf zwei\neins\n"), ("reference", "five two\none\n")):
+        (here / name).write_bytes(text.encode("cp1252"))
+    words = [
+        f"run={trained}",
+        f"source={here / 'source'}",
+        f"reference={here / 'reference'}",
+        f"output={here / 'scores'}",
+    ]
+    assert call("evaluate", *words, "encoding=cp1252", "pictures=0", "device=cpu", "threads=1") == 0
+    (folder,) = (here / "scores").iterdir()
+    assert (folder / "source.txt").read_text(encoding="utf-8") == "fünf zwei\neins\n"

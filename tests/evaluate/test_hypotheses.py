@@ -34,3 +34,17 @@ def test_a_file_is_scored(text: list[str], capfd: Capture) -> None:
 def test_mistakes_name_the_file_or_the_setting(line: list[str], message: str, capfd: Capture) -> None:
     assert call("evaluate", *line) == 1
     assert message in capfd.readouterr().err.splitlines()[-1]
+
+
+def test_files_in_a_legacy_encoding(here: Path, capfd: Capture) -> None:
+    lines = {"source": "fünf zwei\neins\n", "reference": "größer zwei drei vier\none\n"}
+    for name, text in lines.items():
+        (here / name).write_bytes(text.encode("cp1252"))
+    line = [f"source={here / 'source'}", f"reference={here / 'reference'}"]
+    alone = ["evaluate", f"hypotheses={here / 'reference'}", *line]
+    assert call(*alone, "encoding=cp1252") == 0
+    assert "100.00" in capfd.readouterr().out
+    assert call(*alone) == 1
+    assert "not valid UTF-8" in capfd.readouterr().err
+    assert call(*alone, "encoding=latin77") == 1
+    assert "encoding=latin77" in capfd.readouterr().err
