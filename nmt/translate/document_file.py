@@ -57,7 +57,7 @@ def translate_document(request: Translating, path: Path) -> int:
     check_paths(inputs, {"output": output}, text=False)
     document = _read(path, *request.translator.runs[0].languages, request.encoding)
     has_tags = any(segment.tags for segment in document.segments)
-    translator = request.translator if has_tags else for_text(request.translator)
+    translator = for_text(request.translator)  # exact enough for the places of tags, too
     request = dataclasses.replace(request, translator=translator)
     return shared(translator, has_tags, functools.partial(_write, request, document, output))
 
@@ -85,7 +85,7 @@ def _write(request: Translating, document: "Document", output: Path, opened: Cal
         files = stack.enter_context(partial_files({"output": output}, request.resumes, "sentences"))
         work = _DocumentWork(request, translator, glossary, files)
         split = SplitDocument(document, request.translator.runs[0].languages[0])
-        write_bytes(output, document.write(split.joined(work.translate(split.sentences))))
+        write_bytes(output, document.write(split.joined(work.translate(split.sentences, split.has_tags))))
         files.delete()
     nothing = [] if document.segments else ["there was nothing to translate, so it equals the input."]
     for note in [*nothing, *document.notes, *work.doubt_notes()]:
@@ -128,8 +128,11 @@ class _DocumentWork:
         self.linker = open_linker(self.request.translator.runs[0], self.translator, head, self.request.shift)
         self.doubts = list[Sequence[Any]]()
 
-    def translate(self, texts: Sequence[str]) -> Iterator[LinkedText]:
-        """The translation of each sentence with its links, in order, with the sentences before it as context."""
+    def translate(self, texts: Sequence[str], has_tags: Sequence[bool]) -> Iterator[LinkedText]:
+        """The translation of each sentence with its links, in order, with the sentences before it as context.
+
+        Only those with tags have links by attention.
+        """
         follower = Follower(self.translator.context_sentences, self.request.documents)
         done = list(map(self._kept, self.files.kept("output"), texts))
         if len(done) < self.files.lines:
@@ -148,6 +151,7 @@ class _DocumentWork:
                     for note in best.notes:
                         progress.say(f"warning: sentence {number} {note}")
                     progress.count_remembered(best)
+                    best = best if has_tags[number - 1] else best._replace(weights=None)
                     linked.append(LinkedText.of(best, self.linker).stripped())
                     write(as_line([*linked[-1][:5], self._doubt(best)]))
                 self.files.flush()
