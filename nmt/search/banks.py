@@ -143,11 +143,12 @@ class Banks(OneBank):
         added = table.is_part[following].index_put((rows, numbers), table.is_part.new_zeros(()))
         begins = table.first[following] & ~(ending | (need >= left)).unsqueeze(1)
         added &= ~begins | (((table.kinds[following] & PART) > 0) & stands.unsqueeze(1)).any(2)
+        free = torch.ones_like(ending)
         if prefix is not None:  # which says what comes
-            stands = stands & ~torch.tensor([[prefix.forces(row)] for row in range(len(need))], device=need.device)
+            free = ~torch.tensor([prefix.forces(row) for row in range(len(need))], device=need.device)
         if weights is not None and self._slots is not None:
             self._best = values, words
-            self._forbid_replaced(needs, words, stands)
+            self._forbid_replaced(needs, words, stands & free.unsqueeze(1))
         costs = self.cost.new_zeros(2, *needs.shape)
         more_rows, more_numbers = added.nonzero(as_tuple=True)
         if more_rows.numel():
@@ -160,7 +161,7 @@ class Banks(OneBank):
             values = torch.cat([values, log_probs.gather(1, words[:, -size_of[1] :])], 1)
             rows, numbers = torch.cat([rows, more_rows]), torch.cat([numbers, more_numbers])
             columns = torch.cat([columns, more_columns])
-        self._put(needs, costs, rows, columns, following[rows, numbers], stands, ending)
+        self._put(needs, costs, rows, columns, following[rows, numbers], free, ending)
         log_probs[:, eos].masked_fill_(is_open, float("-inf"))  # for those who record the search
         self._needs, self._costs_of = needs.view(len(sentences), -1), costs.view(2, len(sentences), -1)
         impossible = (needs == _IMPOSSIBLE) | ((needs >= left.unsqueeze(1)) & (words != eos))
@@ -177,14 +178,14 @@ class Banks(OneBank):
         rows: Tensor,
         columns: Tensor,
         following: Tensor,
-        stands: Tensor,
+        free: Tensor,
         ending: Tensor,
     ) -> None:
         """Set what is needed [N, k] and the costs [2, N, k] where tokens of alternatives make what `following` say."""
         kinds = self._table.kinds[following]
         parts, meets, again = ((kinds & kind) > 0 for kind in (PART, MEETS, AGAIN))
         is_part, is_meeting = parts.any(1), meets.any(1)
-        impossible = (again & stands[rows]).any(1) | (ending[rows] & ~is_part)
+        impossible = (again.any(1) & free[rows]) | (ending[rows] & ~is_part)
         needs[rows, columns] = self._table.need[following].masked_fill(impossible, _IMPOSSIBLE)
         at = torch.where(self._table.first[following].unsqueeze(1), self._costs[rows], self._begun[rows])
         least = at.masked_fill(~torch.where(is_meeting.unsqueeze(1), meets, parts), math.inf).amin(1)
