@@ -238,7 +238,7 @@ def nestings(run: str, text: Text, count: int = 10_000) -> None:
             if text.links[row].sure & {(a, b) for a in of[0][begin:end] for b in of[1][low:high]}
         ]
         markup = written(source, 0, len(source), 0)
-        linked = LinkedText.of_words(source, target, *spans, links)
+        linked = LinkedText.of_words(source, target, spans[0], spans[1], links)
         assert [each.text for each in read_html(markup) if isinstance(each, Segment)] == [source]
         projected = "".join(
             project(linked, each.tags).render(escape) if isinstance(each, Segment) else each
