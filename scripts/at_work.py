@@ -2,8 +2,9 @@
 
     python scripts/at_work.py GATE,... RUN SOURCE REFERENCE [--words SOURCE REFERENCE --links FILE] [--lines N]
 
-GATE: tags, terms, placeholders, doubts, speed. Text is plain or .gz, a sentence a line. `--words` has the same
-sentences with spaces between words, as the links of `--links` count them (Pharaoh format; 0p0 is a possible link).
+GATE: tags, terms, placeholders, doubts, speed, nestings (which does not open the run). Text is plain or .gz, a sentence
+a line. `--words` has the same sentences with spaces between words, as the links of `--links` count them (Pharaoh
+format; 0p0 is a possible link).
 docs/at-work.md has the figures.
 """
 
@@ -18,6 +19,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
+from xml.etree import ElementTree
 
 # As a plain script from wherever it lies: the package need not be installed.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -32,7 +34,8 @@ from nmt.alignment.word_weights import SHIFTS, word_weights
 from nmt.alignment.word_weights import best_links as best
 from nmt.api import RunTranslator
 from nmt.links import GoldLinks, parse_links
-from nmt.text.tags import Tag
+from nmt.text.html_text import escape, read_html
+from nmt.text.tags import Segment, Tag
 from nmt.translation.glossary import Keep
 
 
@@ -188,6 +191,70 @@ def speed(run: str, text: Text) -> None:
     print(f"  {without:.2f} s without terms, {with_:.2f} s with terms: {with_ / without:.2f} times")
 
 
+def nestings(run: str, text: Text, count: int = 10_000) -> None:
+    """Random nestings of tags in the sentences as HTML, projected by their links; no model."""
+    draws, wrong = random.Random(1), dict.fromkeys(("markup", "pairs", "nesting", "text"), 0)
+    tags_seen = 0
+
+    def written(line: str, begin: int, end: int, depth: int) -> str:
+        """The characters in HTML, with up to three tags or pairs at each depth."""
+        nonlocal tags_seen
+        parts, at = [], begin
+        for _ in range(draws.randint(0, 3) if depth < 4 else 0):
+            start = draws.randint(at, end)
+            stop = draws.randint(start, end)
+            parts.append(html.escape(line[at:start], quote=False))
+            tags_seen += 1
+            if draws.random() < 0.8:
+                parts.append(f'<b id="{tags_seen}">{written(line, start, stop, depth + 1)}</b>')
+                start = stop
+            else:
+                parts.append(f'<img id="{tags_seen}"/>')
+            at = start
+        return "".join(parts) + html.escape(line[at:end], quote=False)
+
+    def around(markup: str) -> tuple[list[tuple[str, ...]], str]:
+        """Each tag with those around it, and the text."""
+        found: list[tuple[str, ...]] = []
+
+        def visit(element: ElementTree.Element, outer: tuple[str, ...]) -> None:
+            for each in element:
+                found.append((each.attrib["id"], *outer))
+                visit(each, found[-1])
+
+        root = ElementTree.fromstring(f"<r>{markup}</r>")
+        visit(root, ())
+        return sorted(found), "".join(root.itertext())
+
+    for number in range(count):
+        row = number % len(text.source)
+        source, target = text.source[row], text.reference[row]
+        spans = [[match.span() for match in re.finditer(r"\S+", line)] for line in (source, target)]
+        of = [words_at(line, side[row]) for line, side in zip((source, target), text.words, strict=True)]
+        links = [
+            (one, other)
+            for one, (begin, end) in enumerate(spans[0])
+            for other, (low, high) in enumerate(spans[1])
+            if text.links[row].sure & {(a, b) for a in of[0][begin:end] for b in of[1][low:high]}
+        ]
+        markup = written(source, 0, len(source), 0)
+        linked = LinkedText.of_words(source, target, spans[0], spans[1], links)
+        assert [each.text for each in read_html(markup) if isinstance(each, Segment)] == [source]
+        projected = "".join(
+            project(linked, each.tags).render(escape) if isinstance(each, Segment) else each
+            for each in read_html(markup)
+        )
+        try:
+            (got, shown), (expected, _) = around(projected), around(markup)
+        except ElementTree.ParseError:
+            wrong["markup"] += 1
+            continue
+        wrong["pairs"] += [each[0] for each in got] != [each[0] for each in expected]
+        wrong["nesting"] += got != expected
+        wrong["text"] += shown != target
+    print(f"  {count:,} nestings of {tags_seen:,} tags; wrong: {wrong}")
+
+
 def placeholders(run: str, text: Text) -> None:
     """One to three placeholders put between words of each sentence."""
     draws = random.Random(1)
@@ -224,6 +291,7 @@ GATES: dict[str, Callable[[str, Text], object]] = {
     "placeholders": placeholders,
     "doubts": doubts,
     "speed": speed,
+    "nestings": nestings,
 }
 
 
@@ -241,8 +309,8 @@ def main() -> None:
     gates = given.gates.split(",")
     if unknown := [gate for gate in gates if gate not in GATES]:
         parser.error(f"{unknown[0]}: must be one of {', '.join(GATES)}")
-    if {"tags", "terms", "speed"}.intersection(gates) and not (given.words and given.links):
-        parser.error("tags, terms and speed need --words and --links")
+    if {"tags", "terms", "speed", "nestings"}.intersection(gates) and not (given.words and given.links):
+        parser.error("tags, terms, speed and nestings need --words and --links")
     read = slice(given.lines)
     words = [[html.unescape(line).split() for line in lines(path)[read]] for path in given.words or ()] or [[], []]
     links = [parse_links(line) for line in lines(given.links)[read]] if given.links else []

@@ -1,7 +1,7 @@
 """Links for tags: every word of a translation belongs to a word of its source."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from nmt.translation.types import Translation
 
 #: What the first translation of a piece in the lexicon counts, as attention; and the least that a word receives in all.
 _KNOWN, _LEAST = 0.4, 0.2
+#: What a link costs for each word between it and the word after that of the link before, at most so many; and the share
+#: from which a source word without links is linked to the target word that gives it the most.
+_JUMP, _JUMPS, _ENOUGH = 0.1, 5, 0.3
 
 
 class Linker(NamedTuple):
@@ -34,7 +37,8 @@ class Linker(NamedTuple):
         """Link each target word to the source word that gives it the largest share of what it gives in all.
 
         The word with the most weight is often one that attracts weight in every step, such as a noun before its article
-        or the last word. The share takes that into account.
+        or the last word. The share takes that into account. Of shares that differ little, those count whose words are
+        beside each other in both texts. Source words that remain are linked to their best target words.
 
         Returns:
             (source, target) positions from 0, in the order of the target.
@@ -43,7 +47,11 @@ class Linker(NamedTuple):
         weights = word_weights(translation, self.head, self.shift, units)
         if weights.size and self.lexicon is not None:
             weights = weights + _KNOWN * self.known(translation, units)
-        return best_links(weights / np.maximum(weights.sum(0, keepdims=True), _LEAST))
+        shares = weights / np.maximum(weights.sum(0, keepdims=True), _LEAST)
+        found = _in_order(shares)
+        rest = set(range(shares.shape[1])) - {source for source, _ in found}
+        found += [(each, int(shares[:, each].argmax())) for each in rest if shares[:, each].max(initial=0) > _ENOUGH]
+        return sorted(found, key=lambda link: (link[1], link[0]))
 
     def known(self, translation: Translation, units: tuple[Units, Units]) -> Weights:
         """How likely target words translate source words by the lexicon, [Tw, Sw]: the mean of 1 / rank over pieces."""
@@ -74,3 +82,20 @@ class Linker(NamedTuple):
         """The head and the shift that agree best with the lexicon; of equals, the first head and shift 0."""
         candidates = [self._replace(head=head, shift=shift) for head in heads for shift in SHIFTS]
         return max(candidates, key=lambda each: each.agreement(translations))
+
+
+def _in_order(shares: Weights) -> list[Link]:
+    """The best path through shares [Tw, Sw], a source word for each target word that has any; jumps cost."""
+    places = np.arange(shares.shape[1])
+    jumps = _JUMP * np.minimum(np.abs(places - places[:, None] - 1), _JUMPS)
+    values, before = np.log(np.maximum(shares, 1e-3)), list[Any]()
+    for at in range(1, len(values)):
+        totals = values[at - 1][:, None] - jumps
+        before.append(totals.argmax(0))
+        values[at] += totals.max(0)
+    found, source = list[Link](), int(values[-1].argmax()) if shares.size else 0
+    for target in reversed(range(len(shares))):
+        if shares[target].any():
+            found.append((source, target))
+        source = int(before[target - 1][source]) if target else 0
+    return found

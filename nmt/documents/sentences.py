@@ -26,12 +26,15 @@ class SplitDocument:
 
     Attributes:
         sentences: that have words, in order.
+        has_tags: whether each is in a segment with tags.
     """
 
     def __init__(self, document: Document, language: str) -> None:
         """`language` is that of the sentences."""
         self._segments = [(segment, list(sentences_of(segment.text, language))) for segment in document.segments]
-        self.sentences = [text for _, split in self._segments for text, _ in split if is_language(text)]
+        of_segments = [(text, bool(segment.tags)) for segment, split in self._segments for text, _ in split]
+        self.sentences = [text for text, _ in of_segments if is_language(text)]
+        self.has_tags = [has_tags for text, has_tags in of_segments if is_language(text)]
 
     def joined(self, translations: Iterable[LinkedText]) -> list[Segment]:
         """The segments from a translation of each sentence, with their tags around the linked words."""

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from nmt.kernels.topk import largest
-from nmt.search.constraints import Outlook, Said, Trie
+from nmt.search.constraints import AGAIN, MEETS, MET, PART, Constraint, States, Trie
 from nmt.search.core import Limits
 from nmt.search.prefixes import PrefixStates
 
@@ -23,18 +24,6 @@ _IMPOSSIBLE = 1 << 30
 _LATE, _AGAIN = 10.0, 3.0
 #: A constraint takes the place of the tokens that are at least as probable where it begins.
 _DISPLACED = math.log(0.05)
-
-
-class _Candidate(NamedTuple):
-    """A token of an alternative, or its column among the best ones: what is needed after it, and what it costs.
-
-    `cost` is for what it meets, `part` as long as it has said a part.
-    """
-
-    token: int
-    need: int
-    cost: float = 0.0
-    part: float = 0.0
 
 
 class Expansion(NamedTuple):
@@ -93,23 +82,31 @@ class Banks(OneBank):
     def __init__(self, limits: Limits) -> None:
         super().__init__(limits)
         count, device = len(limits.constraints), limits.lengths.device
-        tries = [Trie(constraints, limits.edges) for constraints in limits.constraints]
+        tries: dict[tuple[Any, ...], Trie] = {}
+        for each in limits.constraints:
+            tries.setdefault(_spelled(each), Trie(each, limits.edges))
         self._most = max(sum(len(c.alternatives) for c in each) for each in limits.constraints)
-        self._outlooks = [trie.outlook(Said()) for trie in tries]
+        self._table = States([tries[_spelled(each)] for each in limits.constraints], device)
+        self._states = self._table.starts  # [N]
+        # The tokens of the alternatives of each sentence, which are never rivals of a constraint.
+        own = [sorted(tries[_spelled(each)].tokens) for each in limits.constraints]
+        longest = max(map(len, own))
+        self._own = torch.tensor([each + [limits.eos] * (1 + longest - len(each)) for each in own], device=device)
         self._slots = self._masks() if any(c.slots for each in limits.constraints for c in each) else None
         self.cost = torch.zeros(count, 1, dtype=torch.float64, device=device)
         self._coverage = torch.zeros(count, 0 if self._slots is None else self._slots.shape[1], device=device)
-        # Of each row at its last step and when its path began.
-        self._costs = self._begun = [list[float]()] * count
-        # Of each row: the best tokens of its last step and how many are probable, the probable ones where its path
-        # began, and what each constraint replaces.
-        self._best: Sequence[tuple[Sequence[int], int]] = ()
-        self._rivals = [frozenset[int]()] * count
-        self._displaced: list[tuple[tuple[int, frozenset[int]], ...]] = [()] * count
+        # What constraints cost a row that begins them at this step, and that began them when its path began, [N, C].
+        self._costs = self._begun = self.cost.new_zeros(count, self._table.kinds.shape[1])
+        # The best tokens of each row [N, k] with their log-probabilities; those that were probable where its path
+        # began, -1 for none; and those that each constraint has replaced, for each time that it was met, [N, C, E, k].
+        self._best: tuple[Tensor, Tensor] | None = None
+        self._rivals: Tensor | None = None
+        self._replaced = torch.zeros(0, dtype=torch.int64, device=device)
+        self._times = torch.zeros_like(self._costs, dtype=torch.int64)
         # Of the candidates, [b, K' k] and [2, b, K' k].
         self._needs = self._costs_of = torch.zeros(0)
-        starts = [True] if limits.edges is None else limits.edges.starts
-        self._starts = torch.tensor(starts, device=device)
+        starts, ends = ([True], [True]) if limits.edges is None else limits.edges
+        self._classes = 2 * torch.tensor(starts, device=device).long() + torch.tensor(ends, device=device)
 
     def _masks(self) -> Tensor:
         """The slots of each constraint, [B, C, S]."""
@@ -128,112 +125,96 @@ class Banks(OneBank):
         into its length.
         """
         log_probs, weights, sentences, position, size, prefix = step
-        width, eos = log_probs.shape[0] // sentences.shape[0], self._limits.eos
-        stands = self._look(weights, sentences, width)
-        left = (self._limits.lengths[sentences] - position).repeat_interleave(width)
+        eos, table, width = self._limits.eos, self._table, log_probs.shape[0] // sentences.shape[0]
+        sentence_of = sentences.repeat_interleave(width)
+        stands = self._look(weights, sentence_of)
+        left = self._limits.lengths[sentence_of] - position
         # Some of the best tokens may be impossible: the end, and what completes an alternative once more.
         values, words = largest(log_probs, min(size + 1 + self._most, log_probs.shape[1]))
-        tops = words.tolist()
-        self._best = list(zip(tops, (values >= _DISPLACED).sum(1).tolist(), strict=True))
-        ordinary: list[tuple[int, int, int]] = []
-        best, offers = list[tuple[int, int, _Candidate]](), list[tuple[int, int, _Candidate]]()
-        for row, (outlook, top, rest) in enumerate(zip(self._outlooks, tops, left.tolist(), strict=True)):
-            ending = outlook.need > 0 and top[0] == eos
-            ordinary.append(
-                (_IMPOSSIBLE, _IMPOSSIBLE, _IMPOSSIBLE)  # only what is missing may come
-                if ending
-                else (outlook.starting, outlook.inside, _IMPOSSIBLE if outlook.need else 0)
-            )
-            forced = prefix is not None and prefix.forces(row)
-            if outlook.special or self._displaced[row]:
-                of_row = None if stands is None else stands[row]
-                among, more = self._row(row, outlook, top, rest, of_row, (ending, forced))
-                best += [(row, column, each) for column, each in among]
-                offers += [(row, column, each) for column, each in enumerate(more)]
-        needs = self._ordinary(ordinary, words)
+        need = table.need[self._states]
+        is_open = need > 0
+        ending = is_open & (words[:, 0] == eos)  # only what is missing may come
+        needs = table.need[table.ordinary[self._states].gather(1, self._class(words))]
+        needs = torch.where(words == eos, _IMPOSSIBLE * is_open.unsqueeze(1), needs)
+        needs = needs.masked_fill(ending.unsqueeze(1), _IMPOSSIBLE)
+        # The tokens of alternatives, [N, M]: those among the best ones, by row, number and column, and those to add.
+        tokens, following = table.tokens[self._states], table.following[self._states]
+        rows, numbers, columns = (tokens.unsqueeze(2) == words.unsqueeze(1)).nonzero(as_tuple=True)
+        added = table.is_part[following].index_put((rows, numbers), table.is_part.new_zeros(()))
+        begins = table.first[following] & ~(ending | (need >= left)).unsqueeze(1)
+        added &= ~begins | (((table.kinds[following] & PART) > 0) & stands.unsqueeze(1)).any(2)
+        free = torch.ones_like(ending)
+        if prefix is not None:  # which says what comes
+            free = ~torch.tensor([prefix.forces(row) for row in range(len(need))], device=need.device)
+        if weights is not None and self._slots is not None:
+            self._best = values, words
+            self._forbid_replaced(needs, words, stands & free.unsqueeze(1))
         costs = self.cost.new_zeros(2, *needs.shape)
-        _put(needs, costs, best)
-        if offers:
-            most = 1 + max(column for _, column, _ in offers)
-            tokens = words.new_full((len(words), most), eos)
-            needs_of, costs_of = torch.full_like(tokens, _IMPOSSIBLE), costs.new_zeros(2, *tokens.shape)
-            _put(needs_of, costs_of, offers, tokens)
-            values, words = torch.cat([values, log_probs.gather(1, tokens)], 1), torch.cat([words, tokens], 1)
-            needs, costs = torch.cat([needs, needs_of], 1), torch.cat([costs, costs_of], 2)
-        unmet = [row for row, outlook in enumerate(self._outlooks) if outlook.need]
-        if unmet:  # for those who record the search
-            log_probs[unmet, eos] = float("-inf")
+        more_rows, more_numbers = added.nonzero(as_tuple=True)
+        if more_rows.numel():
+            more_columns = (added.cumsum(1) - 1)[more_rows, more_numbers]
+            size_of = (0, int(more_columns.max()) + 1)
+            more_columns = more_columns + words.shape[1]
+            words, costs = pad(words, size_of, value=eos), pad(costs, size_of)
+            needs = pad(needs, size_of, value=_IMPOSSIBLE)
+            words[more_rows, more_columns] = tokens[more_rows, more_numbers]
+            values = torch.cat([values, log_probs.gather(1, words[:, -size_of[1] :])], 1)
+            rows, numbers = torch.cat([rows, more_rows]), torch.cat([numbers, more_numbers])
+            columns = torch.cat([columns, more_columns])
+        self._put(needs, costs, rows, columns, following[rows, numbers], free, ending)
+        log_probs[:, eos].masked_fill_(is_open, float("-inf"))  # for those who record the search
         self._needs, self._costs_of = needs.view(len(sentences), -1), costs.view(2, len(sentences), -1)
         impossible = (needs == _IMPOSSIBLE) | ((needs >= left.unsqueeze(1)) & (words != eos))
         return values.masked_fill(impossible, float("-inf")), words
 
-    def _ordinary(self, needs: Sequence[tuple[int, int, int]], words: Tensor) -> Tensor:
-        """What is needed after each of the words [N, k] if it is of no alternative; `needs` has all three."""
-        starting, inside, end = words.new_tensor(needs).unsqueeze(2).unbind(1)
-        starts = self._starts[words] if len(self._starts) > 1 else torch.ones_like(words, dtype=torch.bool)
-        return torch.where(words == self._limits.eos, end, torch.where(starts, starting, inside))
+    def _class(self, tokens: Tensor) -> Tensor:
+        """Whether tokens start words (+ 2) and end words (+ 1)."""
+        return self._classes[tokens if len(self._classes) > 1 else torch.zeros_like(tokens)]
 
-    def _row(
+    def _put(
         self,
-        row: int,
-        outlook: Outlook,
-        top: Sequence[int],
-        left: int,
-        stands: Sequence[bool] | None,
-        flags: tuple[bool, bool],
-    ) -> tuple[list[tuple[int, _Candidate]], list[_Candidate]]:
-        """The tokens of alternatives among the best of a hypothesis, by column, and those that are offered.
+        needs: Tensor,
+        costs: Tensor,
+        rows: Tensor,
+        columns: Tensor,
+        following: Tensor,
+        free: Tensor,
+        ending: Tensor,
+    ) -> None:
+        """Set what is needed [N, k] and the costs [2, N, k] where tokens of alternatives make what `following` say."""
+        kinds = self._table.kinds[following]
+        parts, meets, again = ((kinds & kind) > 0 for kind in (PART, MEETS, AGAIN))
+        is_part, is_meeting = parts.any(1), meets.any(1)
+        impossible = (again.any(1) & free[rows]) | (ending[rows] & ~is_part)
+        needs[rows, columns] = self._table.need[following].masked_fill(impossible, _IMPOSSIBLE)
+        at = torch.where(self._table.first[following].unsqueeze(1), self._costs[rows], self._begun[rows])
+        least = at.masked_fill(~torch.where(is_meeting.unsqueeze(1), meets, parts), math.inf).amin(1)
+        costs[(~is_meeting).long(), rows, columns] = least.masked_fill(~is_part, 0.0)
 
-        `stands`: whether the step stands on the words of each constraint. `flags`: whether the hypothesis would end,
-        and whether a prefix says what comes.
-        """
-        ending, forced = flags
-        anywhere = ending or outlook.need >= left or stands is None
-        among, offered = list[tuple[int, _Candidate]](), list[_Candidate]()
-        columns = dict(zip(top, range(len(top)), strict=True))
+    def _forbid_replaced(self, needs: Tensor, words: Tensor, stands: Tensor) -> None:
+        """Set what is needed after the words [N, k] that constraints have replaced on whose words a step stands."""
+        rows = (stands & (self._times > 0)).any(1).nonzero().squeeze(1)
+        if rows.numel():
+            replaced = self._replaced[rows].masked_fill(~stands[rows, :, None, None], -1).flatten(1)
+            is_replaced = (words[rows].unsqueeze(2) == replaced.unsqueeze(1)).any(2)
+            needs[rows] = needs[rows].masked_fill(is_replaced, _IMPOSSIBLE)
 
-        def stands_on(numbers: Sequence[int]) -> bool:
-            return bool(numbers) if stands is None else any(map(stands.__getitem__, numbers))
-
-        for token, special in outlook.special.items():
-            column = columns.get(token)
-            if column is None and not (special.parts and (anywhere or not special.begins or stands_on(special.begins))):
-                continue
-            cost = part = 0.0
-            if special.parts and (costs := (self._costs if special.first else self._begun)[row]):
-                if special.meets:
-                    cost = min([costs[number] for number in special.meets])
-                else:
-                    part = min([costs[number] for number in special.parts])
-            if column is None:
-                offered.append(_Candidate(token, special.need, cost, part))
-            else:
-                again = not forced and stands_on(special.repeats)
-                impossible = again or (ending and not special.parts)
-                among.append((column, _Candidate(token, _IMPOSSIBLE if impossible else special.need, cost, part)))
-        for number, tokens in self._displaced[row] if stands is not None and not forced else ():
-            if stands is not None and stands[number]:
-                rivals = tokens.intersection(top).difference(outlook.trie.tokens)
-                among += [(columns[token], _Candidate(token, _IMPOSSIBLE)) for token in rivals]
-        return among, offered
-
-    def _look(self, weights: Tensor | None, sentences: Tensor, width: int) -> list[list[bool]] | None:
+    def _look(self, weights: Tensor | None, sentence_of: Tensor) -> Tensor:
         """Whether each row stands on the words of each constraint; adds to `cost` for those that are met."""
-        if weights is None or self._slots is None:
-            self._costs = [[]] * len(self._outlooks)
-            return None
-        masks = self._slots[sentences].repeat_interleave(width, 0)
+        if weights is None or self._slots is None:  # everywhere
+            self._costs = self.cost.new_zeros(len(sentence_of), self._costs.shape[1])
+            return self._costs == 0
+        masks = self._slots[sentence_of]
         heads = list(self._limits.heads) or slice(None)
         looked = weights[:, heads, : masks.shape[2]].float().mean(1).unsqueeze(1)
         mass = (looked * masks).sum(2)
         stands = (mass >= looked.masked_fill(masks, -1.0).amax(2)) | ~masks.any(2)
-        met = [[*outlook.met, *[False] * (mass.shape[1] - len(outlook.met))] for outlook in self._outlooks]
-        on_met = (mass * mass.new_tensor(met)).sum(1)
+        met = (self._table.kinds[self._states] & MET) > 0
+        on_met = (mass * met).sum(1)
         self.cost = self.cost + (_AGAIN * torch.where(on_met > 0.5, on_met, 0.0)).double().view_as(self.cost)
-        self._costs = (_LATE * self._coverage.clamp(max=1.0)).tolist()
+        self._costs = (_LATE * self._coverage.clamp(max=1.0)).double()
         self._coverage = self._coverage + mass
-        on_words: list[list[bool]] = stands.tolist()
-        return on_words
+        return stands
 
     def allocate(self, candidates: Tensor, size: int) -> Tensor:
         """The `size` candidates to keep of [b, K' k]: the best of each bank, then the second ones, and so on."""
@@ -251,38 +232,39 @@ class Banks(OneBank):
         return flat
 
     def select(self, sentences: Tensor, open_rows: Tensor, order: Tensor, rows: Tensor, tokens: Tensor) -> None:
-        outlooks, begun, rivals, displaced = list[Outlook](), list[list[float]](), list[frozenset[int]](), list[Any]()
-        for row, token in zip(rows.tolist(), tokens.tolist(), strict=True):
-            before = self._outlooks[row]
-            following, special = before.after(token), before.special.get(token)
-            first = len(following.said.path) == 1
-            of_path = self._probable(row) if first else self._rivals[row]
-            outlooks.append(following)
-            begun.append((self._costs if first else self._begun)[row])
-            rivals.append(of_path)
-            meets = special.meets if special is not None else ()
-            replaced = tuple((each, of_path.difference(following.said.path)) for each in meets)
-            displaced.append(self._displaced[row] + replaced)
-        self._outlooks, self._begun, self._rivals, self._displaced = outlooks, begun, rivals, displaced
+        states, stepped = self._states[rows], tokens.unsqueeze(1)
+        same = self._table.tokens[states] == stepped
+        following = self._table.following[states].gather(1, same.byte().argmax(1, keepdim=True))
+        ordinary = self._table.ordinary[states].gather(1, self._class(stepped))
+        self._states = torch.where(same.any(1, keepdim=True), following, ordinary).squeeze(1)
+        self._table.expand(self._states)
+        first = self._table.first[self._states]
+        self._begun = torch.where(first.unsqueeze(1), self._costs[rows], self._begun[rows])
+        if self._best is not None:
+            self._replace(rows, first.nonzero().squeeze(1), sentences)
         self.cost, self._coverage = self.cost.gather(1, order)[open_rows], self._coverage[rows]
 
-    def _probable(self, row: int) -> frozenset[int]:
-        """The probable tokens of the last step of a row."""
-        top, count = self._best[row]
-        return frozenset(top[:count]) - {self._limits.eos}
+    def _replace(self, rows: Tensor, first: Tensor, sentences: Tensor) -> None:
+        """Note the rivals of the paths that the `first` of the rows [N'] begin, and of the constraints that are met."""
+        assert self._best is not None
+        values, words = self._best
+        if self._rivals is None:
+            self._rivals = torch.full_like(words, -1)
+            self._replaced = self._rivals.new_full((*self._times.shape, 1, words.shape[1]), -1)
+        self._rivals, self._times, self._replaced = self._rivals[rows], self._times[rows], self._replaced[rows]
+        before = rows[first]
+        own = self._own[sentences[before // (len(words) // len(sentences))]]
+        is_rival = (values[before] >= _DISPLACED) & (words[before].unsqueeze(2) != own.unsqueeze(1)).all(2)
+        self._rivals[first] = words[before].masked_fill(~is_rival, -1)
+        which, numbers = ((self._table.kinds[self._states] & MEETS) > 0).nonzero(as_tuple=True)
+        if which.numel():
+            times = self._times[which, numbers]
+            if int(times.max()) == self._replaced.shape[2]:
+                self._replaced = pad(self._replaced, (0, 0, 0, 1), value=-1)
+            self._replaced[which, numbers, times] = self._rivals[which]
+            self._times[which, numbers] += 1
 
 
-def _put(
-    needs: Tensor, costs: Tensor, candidates: Sequence[tuple[int, int, _Candidate]], tokens: Tensor | None = None
-) -> None:
-    """Set what candidates need [N, k], their costs [2, N, k] and their tokens, by row and column."""
-    if candidates:
-        rows, columns, found = zip(*candidates, strict=True)
-        token, need, cost, part = zip(*found, strict=True)
-        at = torch.tensor(rows, device=needs.device), torch.tensor(columns, device=needs.device)
-        needs[at] = needs.new_tensor(need)
-        for of_kind, values in ((costs[0], cost), (costs[1], part)):
-            if any(values):
-                of_kind[at] = costs.new_tensor(values)
-        if tokens is not None:
-            tokens[at] = tokens.new_tensor(token)
+def _spelled(constraints: Sequence[Constraint]) -> tuple[Any, ...]:
+    """What constraints must say: sentences with equal ones share a trie."""
+    return tuple((tuple(map(tuple, each.alternatives)), each.whole) for each in constraints)

@@ -7,7 +7,13 @@ for translation and monolingual rewriting"). `nmt.search.banks` searches with th
 from collections.abc import Sequence
 from typing import NamedTuple
 
-_START, _INSIDE = -1, -2  # any token of no alternative, which starts a word or does not
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+_ORDINARY = _INSIDE, _START = -1, -2  # any token of no alternative, which starts a word or does not
+#: What the last token of a state means for a constraint: it is met before, is begun, is complete, or complete again.
+MET, PART, MEETS, AGAIN = 1, 2, 4, 8
 
 
 class Constraint(NamedTuple):
@@ -51,57 +57,6 @@ class Said(NamedTuple):
     edge: bool = False
 
 
-class Special(NamedTuple):
-    """A token of an alternative as the next one of a hypothesis.
-
-    Attributes:
-        need: the number of tokens that are needed after it.
-        begins: the constraints that it may begin; none if it goes on.
-        meets: the constraints that it meets; parts: those of which it says a part.
-        repeats: those that it meets once more, unless it may go on to another one.
-        first: whether it is the first token of its path.
-    """
-
-    need: int
-    begins: Sequence[int]
-    meets: Sequence[int]
-    parts: Sequence[int]
-    repeats: Sequence[int]
-    first: bool
-
-
-class Outlook:
-    """What a hypothesis may say next. Each state of a trie has one, which is made once.
-
-    Attributes:
-        said: what it has said.
-        met: for each constraint, whether it is met.
-        need: the number of tokens that suffice to meet all constraints.
-        starting, inside: what is needed after an ordinary token that starts a word, or does not.
-        special: the tokens that are not ordinary: of alternatives.
-    """
-
-    def __init__(self, trie: "Trie", said: Said) -> None:
-        self.trie, self.said, self.need = trie, said, trie.need(said)
-        self.met = [bool(said.met >> number & 1) for number in range(len(trie.constraints))]
-        others = (trie.after(said, other) for other in (_START, _INSIDE)) if said.path else (said, said)
-        self.starting, self.inside = map(trie.need, others)
-        self.special: dict[int, Special] = {}
-        for token in trie.next_tokens(said.path):
-            special = trie.special(said, token)
-            ordinary = self.starting if trie.starts(token) else self.inside
-            if special.parts or special.repeats or special.need != ordinary:
-                self.special[token] = special
-        self._next: dict[int, Outlook] = {}
-
-    def after(self, token: int) -> "Outlook":
-        """What a hypothesis may say after one more token."""
-        found = self._next.get(token)
-        if found is None:
-            found = self._next[token] = self.trie.outlook(self.trie.after(self.said, token))
-        return found
-
-
 class Trie:
     """The alternatives of the constraints of one sentence.
 
@@ -120,7 +75,7 @@ class Trie:
                     missing[number] = min(len(tokens) - length, missing.get(number, len(tokens)))
         #: The number of tokens that suffice to meet each constraint, wherever it begins.
         self._shortest = [
-            min(len(each) for each in constraint.alternatives if not constraint.whole or self.starts(each[0]))
+            min(len(each) for each in constraint.alternatives if not constraint.whole or self._starts(each[0]))
             for constraint in constraints
         ]
         self.tokens = frozenset(token for path in self._missing for token in path)
@@ -128,40 +83,41 @@ class Trie:
         for path in self._missing:
             if path:
                 self._children[path[:-1]].append(path[-1])
-        self._outlooks: dict[Said, Outlook] = {}
+        # By path, edge and what is met of what the path completes: the next tokens, and what is said then.
+        self._following: dict[Said, tuple[list[int], list[Said]]] = {}
+        self._completed: dict[tuple[int, ...], int] = {}
+        self._unmet: dict[int, tuple[bytes, int]] = {}
 
-    def outlook(self, said: Said) -> Outlook:
-        """What a hypothesis may say next."""
-        if said not in self._outlooks:
-            self._outlooks[said] = Outlook(self, said)
-        return self._outlooks[said]
+    def following(self, said: Said) -> tuple[list[int], list[Said]]:
+        """The tokens that may go on with an end of a path, and what is said after ordinary tokens and after each."""
+        met, path, edge = said
+        key = Said(met & self._completes(path), path, edge)
+        found = self._following.get(key)
+        if found is None:
+            ends = (path[start:] for start in range(len(path) + 1))
+            tokens = list(dict.fromkeys(token for end in ends for token in self._children.get(end, ())))
+            # After an ordinary token, the path is empty.
+            ordinary = [Said(self.after(key, token).met, (), edge) for token in _ORDINARY for edge in (False, True)]
+            found = self._following[key] = tokens, [*ordinary, *(self.after(key, token) for token in tokens)]
+        return found[0], [Said(met | each[0], each[1], each[2]) for each in found[1]]
 
-    def next_tokens(self, path: tuple[int, ...]) -> Sequence[int]:
-        """The tokens that may go on with an end of a path."""
-        if not path:
-            return self._children[path]
-        ends = (path[start:] for start in range(len(path) + 1))
-        return list(dict.fromkeys(token for end in ends for token in self._children.get(end, ())))
-
-    def special(self, said: Said, token: int) -> Special:
-        """What a token of an alternative means as the next one."""
-        following = self.after(said, token)
-        path, met = following.path, following.met
-        found = self._open(path, following.edge) if path else {}
-        unmet = [number for number in found if not met >> number & 1]
-        meets, first = [number for number in unmet if not found[number]], len(path) == 1
-        again = [] if unmet else [number for number, missing in found.items() if not missing]
-        return Special(self.need(following), unmet if first else [], meets, unmet, again, first)
+    def _completes(self, path: tuple[int, ...]) -> int:
+        """The constraints that a part of a path completes, as the bits of a number."""
+        bits = self._completed.get(path)
+        if bits is None:
+            ends = range(len(path) + 1)
+            parts = [self._missing.get(path[start:end], {}) for end in ends for start in range(end)]
+            complete = {number for part in parts for number, missing in part.items() if not missing}
+            bits = self._completed[path] = sum(1 << number for number in complete)
+        return bits
 
     def after(self, said: Said, token: int) -> Said:
         """What is said after one more token."""
-        return self._after(said.met, (*said.path, token), said.edge)
-
-    def _after(self, met: int, path: tuple[int, ...], edge: bool) -> Said:
+        met, path, edge = said.met, (*said.path, token), said.edge
         while path not in self._missing or (path and not self._open(path, edge)):
             length = 1
             for end in range(len(path) - 1, 0, -1):
-                edge_after = self.starts(path[end]) or self._ends(path[end - 1])
+                edge_after = self._starts(path[end]) or self._ends(path[end - 1])
                 complete = [number for number, missing in self._open(path[:end], edge).items() if not missing]
                 free = [n for n in complete if not met >> n & 1 and (edge_after or not self.constraints[n].whole)]
                 if free:
@@ -173,20 +129,100 @@ class Trie:
     def _open(self, path: tuple[int, ...], edge: bool) -> dict[int, int]:
         """The constraints that a path may belong to, with the number of tokens that are missing."""
         found = self._missing.get(path, {})
-        if edge or self.starts(path[0]):
+        if edge or self._starts(path[0]):
             return found
         return {number: missing for number, missing in found.items() if not self.constraints[number].whole}
 
-    def starts(self, token: int) -> bool:
+    def _starts(self, token: int) -> bool:
         """Whether a word starts with a token."""
-        return token != _INSIDE if self._edges is None or token < 0 else self._edges.starts[token]
+        return token == _START if token < 0 else self._edges is None or self._edges.starts[token]
 
     def _ends(self, token: int) -> bool:
         return self._edges is None or (token >= 0 and self._edges.ends[token])
 
-    def need(self, said: Said) -> int:
-        """The number of tokens that suffice to meet all constraints."""
-        left = {n: count for n, count in enumerate(self._shortest) if not said.met >> n & 1}
-        begun = self._open(said.path, said.edge) if said.path else {}
-        saved = [left[number] - missing for number, missing in begun.items() if number in left]
-        return sum(left.values()) - max([0, *saved])
+    def look(self, said: Said) -> tuple[int, bytes]:
+        """The number of tokens that suffice to meet all constraints, and what the last token means for each."""
+        met, path, edge = said
+        if met not in self._unmet:
+            bits = [met >> number & 1 for number in range(len(self._shortest))]
+            need = sum(count for count, bit in zip(self._shortest, bits, strict=True) if not bit)
+            self._unmet[met] = bytes(MET * bit for bit in bits), need
+        kinds, need = self._unmet[met]
+        begun = self._open(path, edge) if path else None
+        if not begun:
+            return need, kinds
+        marked, saved = bytearray(kinds), 0
+        unmet = [number for number in begun if not met >> number & 1]
+        for number in unmet or begun:
+            complete = not begun[number]
+            if unmet:
+                marked[number] |= PART | MEETS * complete
+                saved = max(saved, self._shortest[number] - begun[number])
+            elif complete:
+                marked[number] |= AGAIN
+        return need - saved, bytes(marked)
+
+
+class States:
+    """What hypotheses of a batch have said, by number: tables with a row for each, made when it is met.
+
+    Attributes:
+        starts: the number of the first one of each sentence, [B].
+        need: [R] the number of tokens that suffice to meet all constraints.
+        kinds: [R, C] of each constraint, the sum of MET, PART, MEETS and AGAIN.
+        first: [R] whether the last token may be the first of an alternative; is_part: whether a constraint has PART.
+        tokens, following: [R, M] the tokens of alternatives that may come next, -1 for none, and what is said then.
+        ordinary: [R, 4] what is said after another token: which starts a word (+ 2), which ends one (+ 1).
+    """
+
+    def __init__(self, tries: Sequence[Trie], device: torch.device) -> None:
+        self._numbers: dict[Trie, dict[Said, int]] = {trie: {} for trie in tries}
+        self._rows: list[tuple[Trie, Said]] = []
+        # Of the last ones, which are not in the tables yet.
+        self._needs, self._kinds, self._firsts = list[int](), bytearray(), list[bool]()
+        self._count = max(len(trie.constraints) for trie in tries)
+        self._device = device
+        self.need = torch.zeros(0, dtype=torch.int64, device=device)
+        self.first = self.is_part = self.need.bool()
+        self.kinds = torch.zeros(0, self._count, dtype=torch.uint8, device=device)
+        self.tokens = self.following = self.need.new_zeros(0, 0)
+        self.ordinary = self.need.new_zeros(0, 4)
+        self.starts = torch.tensor([self._number(trie, Said()) for trie in tries], device=device)
+        self.expand(self.starts)
+
+    def _number(self, trie: Trie, said: Said) -> int:
+        numbers = self._numbers[trie]
+        number = numbers.get(said)
+        if number is None:
+            number = numbers[said] = len(self._rows)
+            need, kinds = trie.look(said)
+            self._rows.append((trie, said))
+            self._needs.append(need)
+            self._kinds += kinds.ljust(self._count, b"\0")
+            self._firsts.append(len(said.path) == 1)
+        return number
+
+    def expand(self, numbers: Tensor) -> None:
+        """Make what may follow these numbers, unless it is there."""
+        rows = sorted({*numbers[self.ordinary[numbers, 0] < 0].tolist()} if len(self.ordinary) else {*numbers.tolist()})
+        if not rows:
+            return
+        tokens, following = list[Sequence[int]](), list[list[int]]()
+        for trie, said in map(self._rows.__getitem__, rows):
+            next_tokens, after = trie.following(said)
+            tokens.append(next_tokens)
+            following.append([self._number(trie, each) for each in after])
+        new, missing = len(self._needs), max(map(len, tokens)) - self.tokens.shape[1]
+        kinds = self.kinds.new_tensor(list(self._kinds)).view(new, self._count)
+        self.need = torch.cat([self.need, self.need.new_tensor(self._needs)])
+        self.first = torch.cat([self.first, self.first.new_tensor(self._firsts)])
+        self.kinds = torch.cat([self.kinds, kinds])
+        self.is_part = torch.cat([self.is_part, ((kinds & PART) > 0).any(1)])
+        self._needs, self._kinds, self._firsts = [], bytearray(), []
+        size = (0, max(0, missing), 0, new)
+        self.ordinary = pad(self.ordinary, (0, 0, 0, new), value=-1)
+        self.tokens, self.following = pad(self.tokens, size, value=-1), pad(self.following, size)
+        width, at = self.tokens.shape[1], torch.tensor(rows, device=self._device)
+        self.tokens[at] = self.need.new_tensor([[*each, *[-1] * (width - len(each))] for each in tokens])
+        self.following[at] = self.need.new_tensor([[*each[4:], *[0] * (width + 4 - len(each))] for each in following])
+        self.ordinary[at] = self.need.new_tensor([each[:4] for each in following])

@@ -133,7 +133,9 @@ class Vocabulary:
     def encode(self, sentences: Sequence[str], threads: int = 1) -> list[list[int]]:
         """The token ids of each sentence, without BOS and EOS; the same whatever `threads` is."""
         lines = [protect(self.plain(sentence)) for sentence in sentences]
-        encoded: list[list[int]] = self._processor.encode(lines, num_threads=max(1, threads))
+        if threads <= 1:  # a list starts a thread, which takes longer than a hundred short lines
+            return list(map(self._processor.encode, lines))
+        encoded: list[list[int]] = self._processor.encode(lines, num_threads=threads)
         return encoded
 
     def unknown(self, sentences: Sequence[str]) -> Iterator[list[str]]:

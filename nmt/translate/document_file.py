@@ -60,7 +60,7 @@ def translate_document(request: Translating, path: Path) -> int:
         raise UserError(f"terms and output are both {output}. Give two different paths.")
     document = _read(path, *request.translator.runs[0].languages, request.encoding)
     has_tags = any(segment.tags for segment in document.segments)
-    translator = request.translator if has_tags else for_text(request.translator)
+    translator = for_text(request.translator)  # exact enough for the places of tags, too
     request = dataclasses.replace(request, translator=translator)
     return shared(translator, has_tags, functools.partial(_write, request, document, output))
 
@@ -91,7 +91,7 @@ def _write(request: Translating, document: "Document", output: Path, opened: Cal
             report = [terms(writer(stack, request.terms), glossary, translator.tokenizer.target, "sentence")]
         work = _DocumentWork(request, translator, glossary, files, report)
         split = SplitDocument(document, request.translator.runs[0].languages[0])
-        write_bytes(output, document.write(split.joined(work.translate(split.sentences))))
+        write_bytes(output, document.write(split.joined(work.translate(split.sentences, split.has_tags))))
         files.delete()
     nothing = [] if document.segments else ["there was nothing to translate, so it equals the input."]
     unseen = UnseenCount(load_known_words(request.translator.runs[0].files.words))
@@ -139,8 +139,11 @@ class _DocumentWork:
         self.linker = open_linker(self.request.translator.runs[0], self.translator, head, self.request.shift)
         self.doubts = list[Sequence[Any]]()
 
-    def translate(self, texts: Sequence[str]) -> Iterator[LinkedText]:
-        """The translation of each sentence with its links, in order, with the sentences before it as context."""
+    def translate(self, texts: Sequence[str], has_tags: Sequence[bool]) -> Iterator[LinkedText]:
+        """The translation of each sentence with its links, in order, with the sentences before it as context.
+
+        Only those with tags have links by attention.
+        """
         follower = Follower(self.translator.context_sentences, self.request.documents)
         done = list(map(self._kept, self.files.kept("output"), texts))
         if len(done) < self.files.lines:
@@ -161,6 +164,7 @@ class _DocumentWork:
                     progress.count_remembered(best)
                     for write_line in self.writers:
                         write_line(Line(number, [best]))
+                    best = best if has_tags[number - 1] else best._replace(weights=None)
                     linked.append(LinkedText.of(best, self.linker).stripped())
                     write(as_line([*linked[-1][:5], self._doubt(best)]))
                 self.files.flush()

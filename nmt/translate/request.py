@@ -180,10 +180,14 @@ class Translating:
 
     @property
     def only_text(self) -> bool:
-        """Whether no numbers of the model are wanted."""
-        return not (self.keeps_weights or self.scores)
+        """Whether no numbers of the model are wanted. The places of tags do not need exact ones."""
+        return not (self._shows_weights or self.scores)
 
     @property
     def keeps_weights(self) -> bool:
         """Whether translations have weights."""
-        return self.draws_weights or self.format not in ("text", "html") or self.tags != "none"
+        return self._shows_weights or self.tags != "none"
+
+    @property
+    def _shows_weights(self) -> bool:
+        return self.draws_weights or self.format not in ("text", "html")

@@ -38,10 +38,21 @@ def test_a_word_that_attracts_every_step_takes_no_link_from_its_neighbours() -> 
 
 def test_the_lexicon_counts_beside_attention() -> None:
     weights = WEIGHTS.copy()
-    weights[0, 0] = [0.2, 0.6, 0.2, 0]  # of what a gives, 0.2 of 0.4; of c, 0.2 of 0.7, or 0.6 of 1.1
+    weights[0, 0] = [0.15, 0.65, 0.2, 0]  # of what a gives, 0.15 of 0.35; of c, 0.2 of 0.7, or 0.6 of 1.1
     assert Linker().links(translation(weights)) == [(0, 0), (1, 1), (2, 2)]
-    assert KNOWN.links(translation(weights)) == [(2, 0), (1, 1), (2, 2)]
+    assert KNOWN.links(translation(weights)) == [(0, 0), (2, 0), (1, 1), (2, 2)]  # X is the best for a, too
     assert KNOWN.known(translation(), (units(0), units(1))).tolist() == [[0, 0, 1], [0, 0, 0], [0, 0, 0]]
+
+
+def test_of_shares_that_differ_little_the_next_word_counts() -> None:
+    """Y has 0.47 of c and 0.43 of b: from a to c and from c to c are jumps."""
+    rows = [[0.8, 0.2, 0, 0], [0, 0.3, 0.7, 0], [0, 0.2, 0.8, 0], [0, 0, 0, 1]]
+    assert Linker().links(translation(np.array([rows], np.float32))) == [(0, 0), (1, 1), (2, 2)]
+
+
+def test_a_source_word_that_remains_is_linked_to_its_best_word() -> None:
+    rows = [[0.95, 0.05, 0, 0], [0, 0.6, 0.4, 0], [0, 0, 0, 1], [0, 0, 0, 1]]
+    assert Linker().links(translation(np.array([rows], np.float32))) == [(0, 0), (1, 1), (2, 1)]
 
 
 def units(side: int) -> Any:

@@ -133,6 +133,7 @@ NUMBERS = (
         ({"bf16": 29.94}, [], EXACT),
         ({"bf16": 30.0}, ["format=text"], (HALF, False, 0)),
         ({"bf16": 30.0}, ["search=greedy"], (HALF, False, 0)),
+        ({"bf16": 30.0}, ["tags=html"], (HALF, False, 0)),
         *(({"bf16": 31.0, SHORT: 31.0}, [word], EXACT) for word in NUMBERS),
         ({SHORT: 30.0, LONG: 31.0}, [], (HALF, False, 50)),
         ({SHORT: 29.9, LONG: 30.0}, [], (HALF, False, 100)),
