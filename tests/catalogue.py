@@ -14,7 +14,7 @@ from nmt.attention import Attention
 from nmt.build.parts import assemble, build_attention
 from nmt.config.composition import compose
 from nmt.config.configuration import config_folder
-from nmt.model import Decoded, Seq2Seq
+from nmt.model import Decoded, Seq2Seq, Source
 from nmt.model.recurrent.attentive import AttentiveDecoder, RecurrentMemory
 from nmt.model.recurrent.recurrent_decoder import RecurrentDecoder, RecurrentState
 
@@ -173,11 +173,9 @@ def attentive(made: Seq2Seq) -> AttentiveDecoder:
     return made.decoder
 
 
-def started(
-    made: Seq2Seq, source: torch.Tensor, mask: torch.Tensor, lengths: torch.Tensor, searching: bool = False
-) -> tuple[RecurrentMemory, RecurrentState]:
+def started(made: Seq2Seq, source: Source, searching: bool = False) -> tuple[RecurrentMemory, RecurrentState]:
     """Memory and first state of a recurrent model with attention."""
-    memory, state = made.encode(source, mask, lengths, searching=searching)
+    memory, state = made.encode(source, searching=searching)
     assert isinstance(memory, RecurrentMemory)
     assert isinstance(state, RecurrentState)
     return memory, state

@@ -200,9 +200,9 @@ MOST_LINES = 400
 BUDGETS = {
     "": 1041, "align": 398, "alignment": 1061, "attention": 1579, "build": 1728, "check": 124, "compare": 4467,
     "config": 1403, "contrast": 192, "data": 4444, "documents": 2120, "drawing": 823, "evaluate": 646,
-    "evaluation": 1083, "export": 1113, "inspection": 1597, "kernels": 1475, "model": 3201, "runs": 530,
-    "search": 1115, "serve": 2685, "system": 1950, "text": 1649, "train": 2332, "training": 2222, "translate": 1281,
-    "translation": 2167, "viewer": 452,
+    "evaluation": 1083, "export": 1113, "inspection": 1596, "kernels": 1475, "model": 3210, "runs": 530,
+    "search": 1115, "serve": 2685, "system": 1968, "text": 1649, "train": 2332, "training": 2215, "translate": 1281,
+    "translation": 2153, "viewer": 452,
 }  # fmt: skip
 
 

@@ -7,7 +7,7 @@ import torch
 
 from nmt.data.batch import make_batch
 from nmt.export.format import ExportFormat
-from nmt.model import Seq2Seq
+from nmt.model import Seq2Seq, Source
 from nmt.text.tokenizer import EOS, Tokenizer
 
 #: Lengths in pieces of the sources that a model is checked on, batch by batch: with padding and without.
@@ -29,7 +29,7 @@ def largest_difference(format_: ExportFormat, folder: Path, model: Seq2Seq, toke
         sources = [generator.integers(EOS + 1, tokenizer.source.size, length).tolist() for length in lengths]
         batch = make_batch(sources, [generator.choice(allowed, _TARGET).tolist() for _ in lengths])
         with torch.no_grad():
-            decoded = model(batch.source, batch.source_mask, batch.source_lengths, batch.target_in, weights=False)
+            decoded = model(Source.of(batch), batch.target_in, weights=False)
             logits = model.target_logits(decoded, batch.target_mask)
             if format_.only_allowed:
                 logits[:, forbidden] = -torch.inf

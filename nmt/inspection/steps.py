@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from nmt.attention import Attention, Memory, Observed, Pins, Stages, Terms, View, observing
 from nmt.data.batch import make_batch
 from nmt.data.document_lines import context_tensor
-from nmt.model import Seq2Seq
+from nmt.model import Seq2Seq, Source
 from nmt.model.contract import Asks
 from nmt.text.tokenizer import BOS, EOS, Tokenizer
 from nmt.translation.translator import Translator
@@ -192,8 +192,7 @@ def _steps(
     stepper, device = translator.stepper, translator.compute.device
     batch = make_batch([list(row.source) for row in rows], None, list(range(len(rows))))
     batch = batch._replace(context=context_tensor([row.context for row in rows])).to(device)
-    pins = [row.pins for row in rows]
-    state: Any = stepper.start(batch.source, batch.source_mask, batch.source_lengths, None, batch.context, pins)
+    state: Any = stepper.start(Source.of(batch, [row.pins for row in rows]))
     for previous in [BOS, *target[:-1]]:
         log_probs, weights, state = stepper(torch.full((len(rows),), previous, device=device), state)
         yield log_probs, weights

@@ -1,6 +1,6 @@
 """The model room: the contract of encoders and decoders, their families, and the model that holds them."""
 
-from nmt.model.contract import Decoded, Decoder, Encoded, Encoder, Mixture, Sizes, Words
+from nmt.model.contract import Decoded, Decoder, Encoded, Encoder, Mixture, Sizes, Source, Words
 from nmt.model.initialise import initialise
 from nmt.model.recurrent.readouts import Readout
 from nmt.model.seq2seq import Seq2Seq, Stepped, real_steps
@@ -14,6 +14,7 @@ __all__ = [
     "Readout",
     "Seq2Seq",
     "Sizes",
+    "Source",
     "Stepped",
     "Words",
     "initialise",

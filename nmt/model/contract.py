@@ -14,7 +14,7 @@ from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 import torch
 from torch import Tensor, nn
 
-from nmt.attention import PinnedSteps
+from nmt.attention import PinnedSteps, Pins
 
 
 class Selectable(Protocol):
@@ -23,6 +23,42 @@ class Selectable(Protocol):
     def select(self, rows: Tensor) -> Self:
         """The rows `rows` [N'], in that order, repeats allowed."""
         ...
+
+
+class SourceBatch(Protocol):
+    """Padded sentences, as a batch of `nmt.data` has them."""
+
+    @property
+    def source(self) -> Tensor: ...
+    @property
+    def source_mask(self) -> Tensor: ...
+    @property
+    def source_lengths(self) -> Tensor: ...
+    @property
+    def context(self) -> Tensor: ...
+
+
+class Source(NamedTuple):
+    """What a model reads of B sentences.
+
+    Attributes:
+        tokens: [B, S], or for gradients with respect to them their embeddings [B, S, E].
+        mask: [B, S], true where a token is real.
+        lengths: [B] on the CPU, which saves fetching them from the mask.
+        context: [B, K, C] previous sentences, PAD where there is nothing.
+        pins: those of each sentence, () for none.
+    """
+
+    tokens: Tensor
+    mask: Tensor
+    lengths: Tensor | None = None
+    context: Tensor | None = None
+    pins: Sequence[Pins] = ()
+
+    @classmethod
+    def of(cls, batch: SourceBatch, pins: Sequence[Pins] = ()) -> Self:
+        """The sources of a batch."""
+        return cls(batch.source, batch.source_mask, batch.source_lengths, batch.context, pins)
 
 
 class Encoded(NamedTuple):

@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple
 
@@ -10,12 +9,12 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from nmt.attention import PinnedSteps, Pins
+from nmt.attention import PinnedSteps
 from nmt.kernels import plain
 from nmt.kernels.dropout import Dropout
 from nmt.kernels.sizes import round_up
 from nmt.model.context.mechanism import Before, ContextMechanism
-from nmt.model.contract import AnyDecoder, Decoded, Encoded, Encoder, Mixture, Selectable, Words, stack_steps
+from nmt.model.contract import AnyDecoder, Decoded, Encoded, Encoder, Mixture, Selectable, Source, Words, stack_steps
 from nmt.system.errors import UserError
 
 #: The most logits of a mixture that are held at a time: 64 MiB in float32.
@@ -80,45 +79,22 @@ class Seq2Seq(nn.Module):
         """How many previous sentences it sees."""
         return 0 if self.context is None else self.context.sentences
 
-    def encode(
-        self,
-        source: Tensor,
-        mask: Tensor,
-        lengths: Tensor | None = None,
-        context: Tensor | None = None,
-        *,
-        searching: bool = False,
-        pins: Sequence[Pins] = (),
-    ) -> tuple[Selectable, Selectable]:
-        """source [B, S], mask [B, S] -> the memory of the sentences and the state of the decoder.
-
-        Args:
-            source: tokens, or for gradients with respect to them their embeddings [B, S, E].
-            mask: true where a token is real.
-            lengths: [B] on the CPU, which saves fetching them from the mask.
-            context: [B, K, C] previous sentences, PAD where there is nothing.
-            searching: explained at `Decoder.start`.
-            pins: those of each sentence, () for none.
+    def encode(self, source: Source, *, searching: bool = False) -> tuple[Selectable, Selectable]:
+        """The memory of the sentences and the state of the decoder; `searching` is explained at `Decoder.start`.
 
         Raises:
             UserError: there are pins, but no attention.
         """
         with self.kernels():
-            memory, state = self.decoder.start(self.encoded(source, mask, lengths, context, pins), searching=searching)
+            memory, state = self.decoder.start(self.encoded(source), searching=searching)
         return memory, state
 
-    def encoded(
-        self,
-        source: Tensor,
-        mask: Tensor,
-        lengths: Tensor | None = None,
-        context: Tensor | None = None,
-        pins: Sequence[Pins] = (),
-    ) -> Encoded:
-        """What the encoder makes of a source; see `encode`."""
+    def encoded(self, source: Source) -> Encoded:
+        """What the encoder makes of a source."""
+        tokens, mask, lengths, context, pins = source
         if lengths is None:
             lengths = mask.sum(-1).to("cpu", torch.int64)  # on the CPU, as packing wants them
-        embedded = self.dropout(source if source.is_floating_point() else self.source_embedding(source))
+        embedded = self.dropout(tokens if tokens.is_floating_point() else self.source_embedding(tokens))
         encoded: Encoded
         before = self.before(context)
         if self.context is None or before is None:
@@ -222,22 +198,18 @@ class Seq2Seq(nn.Module):
 
     def forward(
         self,
-        source: Tensor,
-        source_mask: Tensor,
-        source_lengths: Tensor | None,
+        source: Source,
         target_in: Tensor,
         sampling: float = 0.0,
         *,
         weights: bool = True,
-        context: Tensor | None = None,
-        pins: Sequence[Pins] = (),
     ) -> Decoded:
         """Teacher forcing: features [B, T, F] for target_in [B, T], the target shifted right.
 
         With `sampling` > 0 each input after the first is, with that probability, the model's own draw from its
         distribution at the step before (scheduled sampling, Bengio et al. 2015, section 2.4).
         """
-        memory, state = self.encode(source, source_mask, source_lengths, context, pins=pins)
+        memory, state = self.encode(source)
         with self.kernels():
             if sampling:
                 return self._forward_sampled(memory, state, target_in, sampling, weights)

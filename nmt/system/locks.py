@@ -5,6 +5,7 @@ import errno
 import os
 import re
 import socket
+import threading
 import time
 import warnings
 from collections.abc import Iterator
@@ -16,6 +17,9 @@ from filelock import FileLock, Timeout
 from nmt.system.errors import UserError
 from nmt.system.terminal import print_message
 
+_ATTEMPTS = 100
+#: Newer versions of filelock warn of a file system without locks; threads share what is done with warnings.
+_WARNINGS = threading.Lock()
 _HOLDER = re.compile(r"process \d+ on [\w.-]+ since \d{4}-\d\d-\d\d \d\d:\d\d$", re.ASCII)
 
 
@@ -67,18 +71,32 @@ def locked(target: Path, purpose: Locked = TRAINING) -> Iterator[None]:
         lock.release()
 
 
+def _holder(path: Path) -> str:
+    """Who signed the lock file, for a message: nothing if nobody has it."""
+    try:
+        match = _HOLDER.match(path.read_bytes()[:400].decode("ascii", "replace"))
+    except FileNotFoundError:
+        return ""
+    return f" ({match[0]})" if match else ""
+
+
 def _acquire(lock: FileLock, path: Path, target: Path, purpose: Locked) -> bool:
     """Take the lock, and sign its file with the holder; return whether the file can be written."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        match = _HOLDER.match(path.read_bytes()[:400].decode("ascii", "replace")) if path.exists() else None
-        with warnings.catch_warnings(action="error", category=UserWarning):  # of newer versions of filelock, see below
-            lock.acquire(timeout=0)
+        holder = _holder(path)
+        for attempt in range(_ATTEMPTS):
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with _WARNINGS, warnings.catch_warnings(action="error", category=UserWarning):  # see below
+                    lock.acquire(timeout=0)
+                break
+            except FileNotFoundError:  # another process has just removed the folder that it had made
+                if attempt == _ATTEMPTS - 1:
+                    raise
         host = re.sub(r"[^\w.-]", "", socket.gethostname()) or "this machine"
         with contextlib.suppress(OSError):  # Windows lets nobody write into it, and the work reports a full disk
             path.write_text(f"process {os.getpid()} on {host} since {time.strftime('%Y-%m-%d %H:%M')}\n", "ascii")
     except Timeout as error:
-        holder = f" ({match[0]})" if match else ""
         raise LockedError(
             f"{target}: another process {purpose.work}{holder}. Wait until it ends, or {purpose.cure}."
         ) from error

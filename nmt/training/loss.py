@@ -11,7 +11,7 @@ from nmt.attention import LOG_PROB, Read
 from nmt.data.batch import Batch
 from nmt.kernels.cross_entropy import smoothed_cross_entropy
 from nmt.kernels.r_drop import r_drop_loss
-from nmt.model import Seq2Seq, real_steps
+from nmt.model import Seq2Seq, Source, real_steps
 from nmt.model.contract import Decoded
 from nmt.training.guidance import guided_alignment, guided_heads
 from nmt.training.settings import TrainerSettings
@@ -74,11 +74,8 @@ def batch_loss(
     if twice:
         batch = batch.twice()
     with cut_tokens(model) if simcut else contextlib.nullcontext():
-        decoded = model(
-            *(batch.source, batch.source_mask, batch.source_lengths, batch.target_in, scheduled_sampling),
-            weights=bool(guided and batch.links.numel()),
-            context=batch.context,
-        )
+        weights = bool(guided and batch.links.numel())
+        decoded = model(Source.of(batch), batch.target_in, scheduled_sampling, weights=weights)
     targets = real_steps(batch.target_out, batch.real_targets)
     real = batch.target_mask.flatten() if batch.has_every_place else None
     with model.kernels():
@@ -167,11 +164,7 @@ def soft_rewards(model: Seq2Seq, batch: Batch) -> Tensor:
     model.eval()
     try:
         with torch.no_grad():
-            decoded = model(
-                *(batch.source, batch.source_mask, batch.source_lengths, batch.target_in),
-                weights=False,
-                context=batch.context,
-            )
+            decoded = model(Source.of(batch), batch.target_in, weights=False)
             log_probs = torch.log_softmax(model.target_logits(decoded, batch.real_targets), -1)
     finally:
         model.train(training)

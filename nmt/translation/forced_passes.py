@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from nmt.attention import Pins, observing
 from nmt.data.batch import Batch
-from nmt.model import Decoded, Seq2Seq
+from nmt.model import Decoded, Seq2Seq, Source
 from nmt.model.layered import all_heads
 
 
@@ -52,9 +52,8 @@ class Looks(NamedTuple):
 
 def look(model: Seq2Seq, batch: Batch, pins: Sequence[Pins] = ()) -> Looks:
     """The weights of all attention while the model reads the sources and predicts the targets."""
-    source = batch.source, batch.source_mask, batch.source_lengths
     with torch.no_grad(), observing(model) as seen:
-        decoded: Decoded = model(*source, batch.target_in, context=batch.context, pins=pins)
+        decoded: Decoded = model(Source.of(batch, pins), batch.target_in)
         before = model.before(batch.context)
     layers = [calls for name, calls in seen.items() if name.startswith("encoder.")]
     own = [calls for name, calls in seen.items() if name.startswith("context.")]
@@ -82,8 +81,7 @@ def _over_steps(weights: Sequence[Tensor]) -> Tensor:
 def attention(model: Seq2Seq, batch: Batch, pins: Sequence[Pins] = ()) -> Forced:
     """The attention weights; None for a model without attention."""
     with torch.no_grad():
-        source = batch.source, batch.source_mask, batch.source_lengths
-        decoded = model(*source, batch.target_in, context=batch.context, pins=pins)
+        decoded = model(Source.of(batch, pins), batch.target_in)
         log_probs, others = _log_probs(model, decoded, batch)
         return Forced(log_probs, decoded.weights, others)
 
@@ -112,8 +110,7 @@ def saliency(
     no_cudnn = torch.backends.cudnn.flags(enabled=False)
     with torch.enable_grad(), no_cudnn, _constant_deviations(model), model.kernels():
         embedded = model.source_embedding(batch.source).detach().requires_grad_()
-        lengths, context = batch.source_lengths, batch.context
-        memory, state = model.encode(embedded, batch.source_mask, lengths, context, pins=pins)
+        memory, state = model.encode(Source.of(batch, pins)._replace(tokens=embedded))
         decoded = model.decoder(model.target_embedding(batch.target_in), state, memory)
         log_probs, others = _log_probs(model, decoded, batch)
         rows = []

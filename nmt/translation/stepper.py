@@ -8,8 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from nmt.attention import Pins
-from nmt.model import Seq2Seq
+from nmt.model import Seq2Seq, Source
 from nmt.model.contract import Selectable
 from nmt.model.seq2seq import Output
 from nmt.search import SearchState
@@ -71,24 +70,15 @@ class Stepper:
         self.heads = heads_of(models)
         self.check = check
 
-    def start(
-        self,
-        source: Tensor,
-        mask: Tensor,
-        lengths: Tensor,
-        candidates: Candidates | None = None,
-        context: Tensor | None = None,
-        pins: Sequence[Pins] = (),
-    ) -> EnsembleState:
-        """The state before the first token of source [B, S] with previous sentences `context` [B, K, C].
+    def start(self, source: Source, candidates: Candidates | None = None) -> EnsembleState:
+        """The state before the first token.
 
-        Search uses only the `candidates`, each represented by its index among them. `pins` are those of each sentence,
-        () for none.
+        Search uses only the `candidates`, each represented by its index among them.
 
         Raises:
             UserError: there are pins, but a model has no attention.
         """
-        encoded = [model.encode(source, mask, lengths, context, searching=True, pins=pins) for model in self.models]
+        encoded = [model.encode(source, searching=True) for model in self.models]
         outputs = [None if candidates is None else candidates.output(model.output) for model in self.models]
         members = tuple(ModelState(*parts, output) for parts, output in zip(encoded, outputs, strict=True))
         return EnsembleState(members, None if candidates is None else candidates.ids)

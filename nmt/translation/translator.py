@@ -11,7 +11,7 @@ import torch
 from nmt.attention import Pins, Slots, pins_of
 from nmt.data.batch import make_batch
 from nmt.data.document_lines import context_tensor
-from nmt.model import Seq2Seq
+from nmt.model import Seq2Seq, Source
 from nmt.search import Edges, Hypothesis, Limits, Prefix, Search, SearchState, Step
 from nmt.system.compute import CPU, Compute
 from nmt.system.errors import UserError
@@ -324,9 +324,8 @@ class Translator:
             )
             if candidates is not None:
                 limits = candidates.limits(limits)
-            source, pins = (batch.source, batch.source_mask, batch.source_lengths), [part.pins for part in parts]
             stepper = self._stepper(self.weights or constrained)
-            state = stepper.start(*source, candidates, batch.context, pins)
+            state = stepper.start(Source.of(batch, [part.pins for part in parts]), candidates)
             step, first = (stepper, state) if watch is None else watch(stepper, state)
             nbest_lists = self.search(step, first, limits)
             if candidates is not None:

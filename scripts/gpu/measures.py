@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from nmt.build.parts import assemble
 from nmt.config.composition import compose
 from nmt.data.batch import Batch, make_batch
-from nmt.model import Seq2Seq
+from nmt.model import Seq2Seq, Source
 from nmt.model.recurrent.readouts import Maxout
 from nmt.search import BeamSearch, Limits
 from nmt.system.compute import CPU, Compute
@@ -142,6 +142,6 @@ def _computed(model: Seq2Seq, batch: Batch, where: Compute) -> tuple[float, dict
     stepper = Stepper([model.eval()])
     longest = torch.full((len(batch.rows),), _LONGEST, device=where.device)
     with torch.inference_mode():
-        state = stepper.start(batch.source, batch.source_mask, batch.source_lengths)
+        state = stepper.start(Source.of(batch))
         found = BeamSearch(5)(stepper, state, Limits(1, 2, (0, 3), longest, batch.source_mask))
     return total.item(), gradients, [nbest[0].tokens for nbest in found]

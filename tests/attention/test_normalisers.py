@@ -12,7 +12,7 @@ from nmt.attention.normalisers import Entmax, Sink, Softmax, Sparsemax
 from nmt.attention.reads import draw
 from nmt.data.batch import make_batch
 from nmt.kernels.energies import masked_softmax
-from nmt.model import Seq2Seq
+from nmt.model import Seq2Seq, Source
 from nmt.training.loss import batch_loss
 from tests.catalogue import NORMALISERS, attention, model, sentences
 
@@ -217,7 +217,7 @@ def searched(made: Seq2Seq) -> list[Tensor]:
     source, mask, lengths = sentences([4, 2], 23)
     results: list[Tensor] = []
     with torch.inference_mode():
-        memory, state = made.eval().encode(source, mask, lengths, searching=True)
+        memory, state = made.eval().encode(Source(source, mask, lengths), searching=True)
         for tokens in ([1, 1], [5, 9]):
             stepped = made.step(torch.tensor(tokens), state, memory)
             state = stepped.state

@@ -14,7 +14,7 @@ import torch
 
 from nmt.data.batch import Batch, make_batch
 from nmt.data.shapes import Shape
-from nmt.model import Seq2Seq
+from nmt.model import Seq2Seq, Source
 from nmt.search import BeamSearch, Limits
 from nmt.system.compute import CPU, Compute
 from nmt.training.learner import Learner
@@ -42,7 +42,7 @@ def searched(model: Seq2Seq, compute: Compute, longest: int = 5) -> list[list[tu
     limits = Limits(1, 2, (0, 3), lengths, moved.source_mask)
     stepper = Stepper([model.eval()])
     with torch.inference_mode():
-        state = stepper.start(moved.source, moved.source_mask, moved.source_lengths)
+        state = stepper.start(Source.of(moved))
         found = BeamSearch(3, nbest=2)(stepper, state, limits)
     return [[(hypothesis.tokens, hypothesis.score) for hypothesis in nbest] for nbest in found]
 

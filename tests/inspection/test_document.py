@@ -14,6 +14,7 @@ import torch
 from nmt.inspection.details import DETAILS, described_search, documented, included, searched, translate
 from nmt.inspection.document import Style, direction, document
 from nmt.inspection.steps import inspect, tokens_of
+from nmt.model import Source
 from nmt.text.lexicon import TRANSLATIONS, Lexicon
 from nmt.text.tokenizer import EOS
 from nmt.translation.request import Request
@@ -159,7 +160,7 @@ def test_bahdanau_asks_with_the_state_before_the_step_and_luong_with_that_of_the
         inspected = inspect(made, source, target, vectors=True)
         with torch.inference_mode():
             model, tokens = made.stepper.models[0], torch.tensor([[*source, EOS]])
-            state: Any = model.encode(tokens, torch.ones_like(tokens, dtype=torch.bool))[1]
+            state: Any = model.encode(Source(tokens, torch.ones_like(tokens, dtype=torch.bool)))[1]
         vectors = inspected.layers[0].vectors
         assert vectors is not None
         assert torch.allclose(vectors.queries[0, 0], state.hidden[0, -1], atol=1e-5) == is_first

@@ -11,7 +11,7 @@ import torch
 from nmt import kernels
 from nmt.data.batch import make_batch
 from nmt.kernels.energies import masked_softmax
-from nmt.model import Seq2Seq
+from nmt.model import Seq2Seq, Source
 from nmt.search import BeamSearch, Limits
 from nmt.training.loss import batch_loss
 from nmt.translation.stepper import Stepper
@@ -53,7 +53,7 @@ def everything(made: Seq2Seq) -> dict[str, torch.Tensor]:
     source, mask, lengths = sentences([4, 2], 23)
     limits = Limits(2, 3, (0, 1, 2), torch.tensor([6, 6]), mask)
     with torch.inference_mode(), made.kernels():
-        hypotheses = BeamSearch(3)(stepper, stepper.start(source, mask, lengths), limits)
+        hypotheses = BeamSearch(3)(stepper, stepper.start(Source(source, mask, lengths)), limits)
     results = {name: value.grad for name, value in made.named_parameters() if value.grad is not None}
     scores = torch.tensor([[hypothesis.score for hypothesis in nbest] for nbest in hypotheses])
     return {**results, "loss": loss.total, "likelihood": loss.negative_log_likelihood, "scores": scores}
@@ -107,7 +107,7 @@ def test_dropout_without_fast_is_that_of_torch(monkeypatch: pytest.MonkeyPatch) 
         made = model("encoder.layers=2", f"model.fast={fast}", train=True)
         made.dropout.p = 0.5
         made.encoder.get_submodule("rnn").dropout = 0.5  # type: ignore[assignment]
-        made(source, mask, mask.sum(1), sentences([3, 3], 29)[0])
+        made(Source(source, mask, mask.sum(1)), sentences([3, 3], 29)[0])
         assert ("fast_dropout" in called) == (fast == "true")
 
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from nmt.attention import Attention, observing
 from nmt.data.batch import make_batch
 from nmt.data.document_lines import context_tensor
-from nmt.model import Seq2Seq
+from nmt.model import Seq2Seq, Source
 from nmt.model.context.hierarchical import Hierarchical
 from nmt.model.context.mechanism import pack, rotate
 from nmt.model.context.segments import Segments
@@ -33,7 +33,7 @@ def with_context(context: str, *overrides: str, train: bool = False) -> Seq2Seq:
 
 def log_probs(made: Seq2Seq, source: Tensor, mask: Tensor, lengths: Tensor, context: Tensor | None) -> Tensor:
     target = torch.tensor([[2, 5, 6]]).expand(len(source), 3)
-    decoded = made(source, mask, lengths, target, context=context)
+    decoded = made(Source(source, mask, lengths, context), target)
     return made.log_probs(decoded.features)
 
 
@@ -59,7 +59,7 @@ def test_concat_is_the_joined_source() -> None:
     context = context_tensor([[[5, 6, 7], [8, 9]]])
     joined = torch.cat((torch.tensor([[5, 6, 7, EOS, 8, 9, EOS]]), source), 1)
     plain = made.encoder(made.source_embedding(joined), torch.ones_like(joined, dtype=torch.bool), torch.tensor([11]))
-    encoded = made.encoded(made.source_embedding(source), mask, lengths, context)
+    encoded = made.encoded(Source(made.source_embedding(source), mask, lengths, context))
     torch.testing.assert_close(encoded.values, torch.cat((plain.values[:, 7:], plain.values[:, :7]), 1))
     torch.testing.assert_close(encoded.last, plain.last)
     assert encoded.mask.all()
@@ -101,7 +101,7 @@ def test_context_that_is_off_computes_what_there_was_before(context: str) -> Non
     source, mask, lengths = sentences(LENGTHS, 23)
     target = torch.tensor([[2, 5, 6]] * 3)
     torch.manual_seed(5)
-    features = off(source, mask, lengths, target, context=context_tensor([[], [], []])).features
+    features = off(Source(source, mask, lengths, context_tensor([[], [], []])), target).features
     torch.manual_seed(5)
     encoded = off.encoder(off.dropout(off.source_embedding(source)), mask, lengths)
     memory, state = off.decoder.start(encoded, searching=False)
@@ -124,7 +124,7 @@ def test_search_and_training_agree(context: str) -> None:
     source, mask, lengths = sentences(LENGTHS, 23)
     target, before = torch.tensor([[2, 5, 6]] * 3), context_tensor(BEFORE)
     expected = log_probs(made, source, mask, lengths, before)
-    memory, state = made.encode(source, mask, lengths, before, searching=True)
+    memory, state = made.encode(Source(source, mask, lengths, before), searching=True)
     for step in range(3):
         stepped = made.step(target[:, step], state, memory)
         torch.testing.assert_close(stepped.log_probs.double(), expected[:, step].double(), rtol=1e-5, atol=1e-5)
@@ -185,7 +185,7 @@ def test_the_four_normalisations_of_hierarchical_attention() -> None:
         return context
 
     source, mask, lengths = sentences([3], 23)
-    encoded = made.encoded(made.source_embedding(source), mask, lengths, context_tensor(BEFORE[:1]))
+    encoded = made.encoded(Source(made.source_embedding(source), mask, lengths, context_tensor(BEFORE[:1])))
 
     def states(tokens: Tensor) -> Tensor:
         real = torch.ones_like(tokens, dtype=torch.bool)
@@ -204,7 +204,7 @@ def test_the_four_normalisations_of_hierarchical_attention() -> None:
     assert len(norms) == 8
 
     arguments = (made.source_embedding(source).detach(), mask, lengths, context_tensor(BEFORE[:1]))
-    assert torch.autograd.gradcheck(lambda *_: made.encoded(*arguments).values, norms, fast_mode=True)
+    assert torch.autograd.gradcheck(lambda *_: made.encoded(Source(*arguments)).values, norms, fast_mode=True)
 
 
 def test_values_by_distance_are_refused_where_weights_have_no_position() -> None:
@@ -237,7 +237,7 @@ def test_hierarchical_attention_by_hand() -> None:
     batch = make_batch([source[0, :3].tolist()], [[5, 6]])._replace(context=context_tensor(BEFORE[:1]))
     source, mask, lengths = batch.source, batch.source_mask, batch.source_lengths
     encoded, looks = (
-        made.encoded(made.source_embedding(source), mask, lengths, batch.context),
+        made.encoded(Source(made.source_embedding(source), mask, lengths, batch.context)),
         forced_passes.look(made, batch),
     )
     embed, encode = made.source_embedding, made.encoder
@@ -291,7 +291,7 @@ class TestSegments:
         source, mask, lengths = sentences(LENGTHS, 23)
         context = context_tensor(BEFORE)
         with torch.no_grad(), observing(made.encoder) as seen:
-            made.encode(source, mask, lengths, context)
+            made.encode(Source(source, mask, lengths, context))
         assert isinstance(made.context, Segments)
         weights, share = made.context.shares(list(seen.values()), [], mask, context.ne(0))
         assert weights is not None

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.attention import Attended
-from nmt.model import Encoded
+from nmt.model import Encoded, Source
 from nmt.model.convolutional.convolutional_decoder import ConvolutionalDecoder, ConvolutionState
 from nmt.model.convolutional.convolutional_encoder import ConvolutionalEncoder
 from nmt.model.convolutional.convolutional_layer import GatedConvolution, NormalLinear, normalise_weights
@@ -21,7 +21,7 @@ DOT = ("encoder=conv", "decoder=conv", "attention/score=dot")
 def test_what_is_kept_for_the_next_step_is_the_last_inputs_of_each_layer() -> None:
     made = model(*DOT, "decoder.kernel_size=3")
     source, mask, lengths = sentences([6, 1, 4], 23)
-    memory, state = made.encode(source, mask, lengths)
+    memory, state = made.encode(Source(source, mask, lengths))
     assert isinstance(memory, LayeredMemory)
     assert isinstance(state, ConvolutionState)
     assert state.inputs.shape == (3, 2, 2, 10)
@@ -91,7 +91,7 @@ def test_weight_normalisation_is_of_all_layers_and_changes_no_fresh_model() -> N
     layers = [name for name, layer in made.named_modules() if isinstance(layer, NormalLinear)]
     assert lengths == {f"{name}.g" for name in layers}
     source, mask, sizes = sentences([4, 3], 23)
-    found, expected = (one.eval()(source, mask, sizes, source).features for one in (made, plain))
+    found, expected = (one.eval()(Source(source, mask, sizes), source).features for one in (made, plain))
     torch.testing.assert_close(found, expected)
 
 
@@ -200,7 +200,7 @@ def test_variance_stays_and_the_softmax_starts_neither_flat_nor_sharp(positions:
     with torch.no_grad():
         embedded = made.source_embedding(source)
         values = made.encoder(embedded, mask, lengths).keys[mask]
-        logits = made.logits(made(source, mask, lengths, target).features)
+        logits = made.logits(made(Source(source, mask, lengths), target).features)
     assert 0.3 < values.std() / embedded[mask].std() < 3
     assert 0.2 < logits.std().item() < 1.2
 

@@ -9,7 +9,7 @@ from torch import nn
 from nmt.attention import observing
 from nmt.config.composition import compose
 from nmt.data.batch import make_batch
-from nmt.model import Seq2Seq
+from nmt.model import Seq2Seq, Source
 from nmt.model.positions import looked_up_sinusoids, sinusoids
 from nmt.model.stacked import Stacked
 from nmt.system.errors import UserError
@@ -32,16 +32,16 @@ def test_padding_changes_nothing_and_a_batch_is_its_sentences(pair: tuple[str, s
     made = encoded_by(*pair)
     source, mask, lengths = sentences(LENGTHS, 23)
     target = sentences([5] * 3, 29, seed=9)[0]
-    features = made(source, mask, lengths, target).features
+    features = made(Source(source, mask, lengths), target).features
     wide_mask = nn.functional.pad(mask, (0, 2))
     wide = nn.functional.pad(source, (0, 2)).masked_fill(~wide_mask, 17)
-    torch.testing.assert_close(made(wide, wide_mask, lengths, target).features, features)
+    torch.testing.assert_close(made(Source(wide, wide_mask, lengths), target).features, features)
     values = made.encoder(made.source_embedding(wide), wide_mask, lengths).values
     assert not values[~wide_mask].any()
     assert values.shape[2] == made.encoder.size
     for row, length in enumerate(LENGTHS):
         one = slice(row, row + 1)
-        alone = made(source[one, :length], mask[one, :length], lengths[one], target[one]).features
+        alone = made(Source(source[one, :length], mask[one, :length], lengths[one]), target[one]).features
         torch.testing.assert_close(alone, features[one])
 
 

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from nmt.model import Source
 from nmt.model.recurrent.first_state import FirstState
 from tests.catalogue import WITH_ATTENTION, model, recurrent, sentences, started
 from tests.model.test_wirings import COMBINATIONS, LENGTHS
@@ -16,7 +17,7 @@ IDENTITIES = [
 
 def folds(*overrides: str) -> bool:
     """Whether search folds the memory of a model."""
-    memory, _ = model(*overrides).encode(*sentences([3], 23), searching=True)
+    memory, _ = model(*overrides).encode(Source(*sentences([3], 23)), searching=True)
     return bool(getattr(memory, "folded", False))
 
 
@@ -28,7 +29,7 @@ def test_what_is_folded() -> None:
     for own in folded:
         assert not {"attention.heads=2", "decoder=none"} & set(own)
     assert not folds("decoder=bahdanau", "model.fast=false")
-    assert not model("decoder=bahdanau").encode(*sentences([3], 23))[0].folded  # type: ignore[attr-defined]
+    assert not model("decoder=bahdanau").encode(Source(*sentences([3], 23)))[0].folded  # type: ignore[attr-defined]
     for own in IDENTITIES:
         assert folds(*own)
         assert not list(recurrent(model(*own)).readout.parameters())
@@ -40,8 +41,8 @@ def test_folded_steps_equal_the_reference(overrides: tuple[str, ...]) -> None:
     made = model(*overrides)
     source, mask, lengths = sentences(LENGTHS, 23)
     generator = torch.Generator().manual_seed(8)
-    memory, state = started(made, source, mask, lengths)
-    shares, same = started(made, source, mask, lengths, searching=True)
+    memory, state = started(made, Source(source, mask, lengths))
+    shares, same = started(made, Source(source, mask, lengths), searching=True)
     first = torch.arange(len(LENGTHS)).repeat_interleave(3)
     reference, folded = state.select(first), same.select(first)
     for _ in range(4):
@@ -67,7 +68,7 @@ def test_states_and_weights_stay_in_single_precision_under_autocast(wiring: str,
     tokens = torch.tensor([5, 6, 7])
     with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16):
         for searching in (False, True):
-            memory, state = started(made, source, mask, lengths, searching)
+            memory, state = started(made, Source(source, mask, lengths), searching)
             assert state.hidden.dtype == torch.float32
             assert searching or memory.attention.values.dtype == torch.float32
             found = made.step(tokens, state, memory)

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from nmt.build.parts import assemble
 from nmt.config.composition import compose
 from nmt.data.batch import make_batch
-from nmt.model import Encoded, Encoder, Seq2Seq, initialise
+from nmt.model import Encoded, Encoder, Seq2Seq, Source, initialise
 from nmt.training.loss import batch_loss
 from tests import catalogue
 
@@ -29,7 +29,7 @@ def test_the_softmax_starts_neither_flat_nor_sharp(wiring: str, readout: str, si
     source, mask, lengths = catalogue.sentences([17, 13, 11], 1009)
     target = catalogue.sentences([13, 17, 11], 1009, seed=3)[0]
     with torch.no_grad():
-        logits = model.logits(model(source, mask, lengths, target).features)
+        logits = model.logits(model(Source(source, mask, lengths), target).features)
     assert 0.2 < logits.std().item() < 1.2
 
 
@@ -44,7 +44,7 @@ def test_the_softmax_of_a_transformer_starts_neither_flat_nor_sharp(score: str, 
     source, mask, lengths = catalogue.sentences([17, 13, 11], 1009)
     target = catalogue.sentences([13, 17, 11], 1009, seed=3)[0]
     with torch.no_grad():
-        decoded = model(source, mask, lengths, target)
+        decoded = model(Source(source, mask, lengths), target)
         logits = model.logits(decoded.features)
     assert 0.2 < logits.std().item() < 1.2
     largest = decoded.weights[mask[:, None, None].expand_as(decoded.weights)].max().item()
@@ -63,7 +63,7 @@ def test_any_decoder_starts_well_after_any_encoder(encoder: str, decoder: str) -
     target = catalogue.sentences([13, 17, 11], 1009, seed=3)[0]
     with torch.no_grad():
         values = model.encoder(model.source_embedding(source), mask, lengths).values
-        logits = model.logits(model(source, mask, lengths, target).features)
+        logits = model.logits(model(Source(source, mask, lengths), target).features)
     assert 0.3 < values[mask].std().item() * config.model.embedding_size**0.5 < 3
     assert 0.15 < logits.std().item() < 1.2
 

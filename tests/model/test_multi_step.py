@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nmt.model import Words
+from nmt.model import Source, Words
 from nmt.model.recurrent.attentive import RecurrentMemory
 from nmt.model.recurrent.conditional import Conditional
 from nmt.model.recurrent.recurrent_decoder import RecurrentState
@@ -35,7 +35,7 @@ def test_multi_step_attention_by_hand(wiring: str) -> None:
     the layer above.
     """
     made = model(f"decoder={wiring}", "attention/score=dot", "decoder/readout=maxout", *MULTI_STEP)
-    memory, state = started(made, *sentences([4], 23))
+    memory, state = started(made, Source(*sentences([4], 23)))
     decoder = attentive(made)
     state = state._replace(feed=torch.randn(state.feed.shape, dtype=torch.float64))
     word, values, before = made.target_embedding(torch.tensor([8])), memory.attention.values[0, 0], state.hidden[0]
@@ -74,7 +74,7 @@ def test_each_layer_has_a_coverage_of_its_own(wiring: str) -> None:
     """It is the sum of the weights that the slots got in that layer."""
     made = model(f"decoder={wiring}", "attention.coverage=true", *MULTI_STEP)
     source, mask, lengths = sentences([6, 4], 23)
-    memory, following = made.encode(source, mask, lengths)
+    memory, following = made.encode(Source(source, mask, lengths))
     total = torch.zeros(2, 3, 6, dtype=torch.float64)
     for tokens in torch.tensor([[5, 6], [7, 8], [9, 4]]):
         stepped = made.step(tokens, following, memory)
@@ -89,7 +89,7 @@ def test_each_layer_has_a_coverage_of_its_own(wiring: str) -> None:
 def test_search_keeps_the_memory_of_every_layer_for_sentences_that_are_left(wiring: str) -> None:
     made = model(f"decoder={wiring}", *MULTI_STEP)
     source, mask, lengths = sentences([6, 4, 5], 23)
-    memory, state = made.encode(source, mask, lengths, searching=True)
+    memory, state = made.encode(Source(source, mask, lengths), searching=True)
     rows = torch.tensor([2, 0])
     some = made.step(torch.tensor([5, 6]), state.select(rows), memory.select(rows))
     every = made.step(torch.tensor([6, 8, 5]), state, memory)
@@ -99,7 +99,7 @@ def test_search_keeps_the_memory_of_every_layer_for_sentences_that_are_left(wiri
 @every_wiring
 def test_contexts_are_multiplied_before_search_in_the_top_layer_alone(wiring: str) -> None:
     made = model(f"decoder={wiring}", *MULTI_STEP)
-    memory, _ = made.encode(*sentences([4], 23), searching=True)
+    memory, _ = made.encode(Source(*sentences([4], 23)), searching=True)
     assert isinstance(memory, RecurrentMemory)
     assert memory.folded
     assert [slots.values.shape[-1] for slots in memory.lower] == [10, 10]
@@ -124,6 +124,6 @@ def test_what_multi_step_attention_cannot_be_is_refused(wiring: str, overrides: 
 def test_a_person_pins_every_layer() -> None:
     made = model("decoder=bahdanau", *MULTI_STEP)
     source, mask, _ = sentences([6, 1, 4], 23)
-    weights = made(source, mask, None, sentences([5] * 3, 29)[0], pins=[{0: [2]}, {}, {}]).weights
+    weights = made(Source(source, mask, pins=[{0: [2]}, {}, {}]), sentences([5] * 3, 29)[0]).weights
     assert weights[0, :, 0].argmax(-1).tolist() == [2, 2, 2]
     assert (weights[0, :, 0, 2] == 1).all()

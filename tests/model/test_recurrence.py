@@ -4,6 +4,7 @@ import math
 
 import torch
 
+from nmt.model import Source
 from tests.catalogue import model, recurrent, sentences
 
 
@@ -13,8 +14,8 @@ def test_first_weights_under_autocast_are_those_of_a_plain_step() -> None:
     target = sentences([2] * 3, 29, seed=9)[0]
     made = model("decoder=bahdanau").float()
     with torch.autocast("cpu", torch.bfloat16):
-        weights = made(source, mask, lengths, target).weights
-        memory, state = made.encode(source, mask, lengths)
+        weights = made(Source(source, mask, lengths), target).weights
+        memory, state = made.encode(Source(source, mask, lengths))
         expected = made.step(target[:, 0], state, memory).weights
     torch.testing.assert_close(weights[:, :, 0], expected, rtol=1e-5, atol=1e-6)
 
@@ -32,7 +33,7 @@ def test_a_state_that_moves_by_less_than_a_step_of_bfloat16_arrives() -> None:
                 parameter[10:20], parameter[20:] = 7, 2
     source, mask, _ = sentences([3], 23)
     with torch.autocast("cpu", torch.bfloat16):
-        states = made(source, mask, None, sentences([steps], 29)[0]).features[0]
+        states = made(Source(source, mask), sentences([steps], 29)[0]).features[0]
     update = 1 / (1 + math.exp(-7))
     expected = math.tanh(2) * (1 - update ** torch.arange(1, steps + 1, dtype=torch.float64))
     torch.testing.assert_close(states.double(), expected.unsqueeze(1).expand(-1, 10), rtol=1e-3, atol=1e-5)

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from nmt.model import Source
 from tests.catalogue import model, recurrent, sentences
 from tests.model.test_wirings import LENGTHS, run, targets
 
@@ -18,10 +19,10 @@ def test_scheduled_sampling_at_probability_one_feeds_the_models_own_draws() -> N
     results = []
     for target in (one, other):
         torch.manual_seed(1)
-        results.append(made(source, mask, None, target, 1.0).features)
+        results.append(made(Source(source, mask), target, 1.0).features)
     torch.testing.assert_close(results[0], results[1])
     torch.manual_seed(1)
-    assert not torch.allclose(made(source, mask, None, one, 0.0).features, results[0])
+    assert not torch.allclose(made(Source(source, mask), one, 0.0).features, results[0])
 
 
 @pytest.mark.parametrize("own", [(), ("attention/read=hard", "attention.read.objective=enumerate")], ids=" ".join)
@@ -41,7 +42,7 @@ def test_scheduled_sampling_draws_as_often_as_the_model_says(own: tuple[str, ...
     made.target_embedding.register_forward_hook(lambda _, arguments, __: inputs.append(arguments[0]))
     torch.manual_seed(4)
     with torch.no_grad():
-        made(source.expand(times, -1), mask.expand(times, -1), None, target.expand(times, -1), sampling)
+        made(Source(source.expand(times, -1), mask.expand(times, -1)), target.expand(times, -1), sampling)
     found = torch.bincount(inputs[1], minlength=29) / times
     assert ((found - expected).abs() <= 4 * (expected * (1 - expected) / times).sqrt() + 1e-4).all()
 
@@ -52,5 +53,5 @@ def test_scheduled_sampling_lets_a_model_that_has_diverged_through() -> None:
     with torch.no_grad():
         made.output.bias.fill_(math.nan)
     source, mask, _ = sentences(LENGTHS, 23)
-    decoded = made(source, mask, None, targets(), 1.0)
+    decoded = made(Source(source, mask), targets(), 1.0)
     assert made.target_logits(decoded, torch.ones(3, 5, dtype=torch.bool)).isnan().all()

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from nmt.data.batch import make_batch
+from nmt.model import Source
 from nmt.model.recurrent.recurrent_decoder import RecurrentState
 from nmt.training.loss import batch_loss
 from tests.catalogue import model, recurrent, sentences
@@ -54,7 +55,7 @@ def test_without_attention_the_context_is_the_last_state_of_the_top_layer() -> N
     lengths = [4, 1, 3]
     source, mask, _ = sentences(lengths, 23)
     target = sentences([3] * 3, 29, seed=9)[0]
-    features = made(source, mask, None, target).features
+    features = made(Source(source, mask), target).features
     for row, length in enumerate(lengths):
         rnn = made.encoder.get_submodule("rnn")
         _, finals = rnn(made.source_embedding(source[row : row + 1, :length]))
@@ -68,7 +69,7 @@ def test_without_attention_the_context_is_the_last_state_of_the_top_layer() -> N
 def test_bahdanau_asks_with_the_top_layer_of_the_state() -> None:
     made = model("decoder=bahdanau", "decoder.layers=2")
     source, mask, lengths = sentences([5], 23)
-    memory, state = made.encode(source, mask, lengths)
+    memory, state = made.encode(Source(source, mask, lengths))
     assert isinstance(state, RecurrentState)
     for layer, changes in ((0, False), (1, True)):
         hidden = state.hidden.clone()

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from nmt.attention import Attention
 from nmt.data.batch import make_batch
-from nmt.model import Seq2Seq
+from nmt.model import Seq2Seq, Source
 from nmt.model.positions import Learned, sinusoids
 from nmt.model.transformer.transformer_decoder import TransformerDecoder
 from nmt.model.transformer.transformer_encoder import TransformerEncoder
@@ -192,7 +192,7 @@ def test_layers_are_those_of_torch(norm: str) -> None:
         decoder_theirs = nn.TransformerDecoderLayer(**settings)
         decoder_theirs.load_state_dict(torch_state(decoder_layer))
         y = decoder_theirs(y, values, tgt_mask=future, memory_key_padding_mask=~mask)
-    torch.testing.assert_close(made(source, mask, lengths, target).features, made.decoder.norm(y))
+    torch.testing.assert_close(made(Source(source, mask, lengths), target).features, made.decoder.norm(y))
 
 
 def test_embeddings_enter_with_their_positions_as_in_the_paper() -> None:
@@ -336,7 +336,7 @@ def test_the_mean_sampled_gradient_of_hard_attention_is_that_of_the_bound(
     )
     for chosen in itertools.product(range(2), repeat=2 * layers):
         draws = iter(chosen)
-        decoded = made(batch.source, batch.source_mask, batch.source_lengths, batch.target_in)
+        decoded = made(Source.of(batch), batch.target_in)
         own = decoded.weights[0].flatten(0, 1).gather(1, torch.tensor(chosen).unsqueeze(1))
         log_probs = torch.log_softmax(made.logits(decoded.features), -1)
         bound = bound + own.prod() * log_probs.gather(2, batch.target_out.unsqueeze(2)).sum()

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from nmt.config.composition import compose
 from nmt.kernels import attentive_gru, input_feeding_gru, plain
-from nmt.model import Decoded, Encoded, Seq2Seq
+from nmt.model import Decoded, Encoded, Seq2Seq, Source
 from nmt.model.recurrent.bahdanau import Bahdanau
 from nmt.model.recurrent.conditional import Conditional
 from nmt.model.recurrent.first_state import FirstState
@@ -100,7 +100,7 @@ LENGTHS = [6, 1, 4]
 
 def run(made: Seq2Seq, source: Tensor, mask: Tensor, target: Tensor) -> tuple[Tensor, Decoded]:
     """Log-probabilities [B, T, V] and what was decoded."""
-    decoded: Decoded = made(source, mask, None, target)
+    decoded: Decoded = made(Source(source, mask), target)
     if decoded.mixture is None:
         return torch.log_softmax(made.logits(decoded.features), -1), decoded
     everywhere = torch.ones(target.shape, dtype=torch.bool)
@@ -131,7 +131,7 @@ def test_step_by_step_equals_the_whole_sequence(overrides: tuple[str, ...]) -> N
     target = targets()
     decoded = run(made, source, mask, target)[1]
     whole = searched(made, decoded)
-    memory, state = made.encode(source, mask, lengths)
+    memory, state = made.encode(Source(source, mask, lengths))
     for t in range(target.shape[1]):
         stepped = made.step(target[:, t], state, memory)
         state = stepped.state
@@ -210,14 +210,15 @@ def test_rows_of_a_beam_share_the_memory(overrides: tuple[str, ...]) -> None:
     """N = B * K rows against a memory of B sentences give what each row gives alone."""
     made = model(*overrides)
     source, mask, lengths = sentences(LENGTHS, 23)
-    memory, state = made.encode(source, mask, lengths)
+    memory, state = made.encode(Source(source, mask, lengths))
     hypotheses = 4
     rows = torch.arange(3).repeat_interleave(hypotheses)
     tokens = sentences([12], 29, seed=4)[0][0]
     first = made.step(tokens, state.select(rows), memory)
     second = made.step(tokens.flip(0), first.state, memory)
     for row in range(12):
-        own_memory, own_state = made.encode(*(part[row // 4 : row // 4 + 1] for part in (source, mask, lengths)))
+        sentence = slice(row // 4, row // 4 + 1)
+        own_memory, own_state = made.encode(Source(source[sentence], mask[sentence], lengths[sentence]))
         own = made.step(tokens[row : row + 1], own_state, own_memory)
         own = made.step(tokens.flip(0)[row : row + 1], own.state, own_memory)
         torch.testing.assert_close(own.log_probs[0], second.log_probs[row])
@@ -339,7 +340,7 @@ def agrees_with_finite_differences(made: Seq2Seq, *names: str) -> None:
 
     def loss(*values: Tensor) -> Tensor:
         own = dict(zip(names, values, strict=True))
-        features: Tensor = torch.func.functional_call(made, own, (source, mask, None, target)).features
+        features: Tensor = torch.func.functional_call(made, own, (Source(source, mask), target)).features
         return (features**2).sum(-1)[:, -1] + features[:, -1, 0]
 
     inputs = tuple(parameters[name].detach().clone().requires_grad_() for name in names)
@@ -367,7 +368,7 @@ def changed_by_a_word(made: Seq2Seq, position: int, steps: int = 5) -> Tensor:
     target = targets(steps=steps)
     other = target.clone()
     other[:, position] = 4 + (target[:, position] - 3) % 25
-    before, after = (made(source, mask, None, words).features for words in (target, other))
+    before, after = (made(Source(source, mask), words).features for words in (target, other))
     changed: Tensor = (before - after).abs().amax(2) > 1e-12
     return changed
 
@@ -407,7 +408,7 @@ def test_the_fused_recurrence_is_used_where_it_can_be(
     ]:
         called.clear()
         source, mask, _ = sentences(LENGTHS, 23)
-        model(f"decoder={wiring}", *overrides, train=True)(source, mask, None, targets())
+        model(f"decoder={wiring}", *overrides, train=True)(Source(source, mask), targets())
         if called:
             combinations.add(overrides[0])
     assert combinations == {

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import nn
 
-from nmt.model import Encoded, Sizes, Words
+from nmt.model import Encoded, Sizes, Source, Words
 from nmt.model.recurrent.conditional import Conditional
 from nmt.model.recurrent.first_state import FirstState
 from nmt.model.recurrent.readouts import Tanh
@@ -21,7 +21,7 @@ def test_bahdanau_by_hand() -> None:
     """c_t = attend(s_{t-1}), then s_t = GRU(s_{t-1}, [y_{t-1}; c_t]), with torch's own GRU cell."""
     made = model("decoder=bahdanau")
     source, mask, lengths = sentences([4], 23)
-    memory, state = started(made, source, mask, lengths)
+    memory, state = started(made, Source(source, mask, lengths))
     decoder = attentive(made)
     embedded = made.target_embedding(torch.tensor([8]))
     attended = decoder.attention(state.hidden, memory.attention, torch.zeros(1, 1, dtype=torch.int64))
@@ -38,7 +38,7 @@ def test_luong_by_hand() -> None:
     """h_t = GRU(h_{t-1}, [y_{t-1}; htilde_{t-1}]), then c_t = attend(h_t), htilde_t = tanh(W_c [c_t; h_t])."""
     made = model("decoder=luong", "attention/score=dot")
     source, mask, lengths = sentences([4], 23)
-    memory, state = started(made, source, mask, lengths)
+    memory, state = started(made, Source(source, mask, lengths))
     decoder = attentive(made)
     assert not state.feed.any()
     state = state._replace(feed=torch.randn(1, 11, dtype=torch.float64))
@@ -60,7 +60,7 @@ def test_conditional_by_hand() -> None:
     """s'_t = GRU_1(s_{t-1}, y_{t-1}), c_t = attend(s'_t), s_t = GRU_2(s'_t, c_t), with torch's own GRU cells."""
     made = model("decoder=conditional", "attention/score=general", "decoder.layers=2")
     source, mask, lengths = sentences([4], 23)
-    memory, state = started(made, source, mask, lengths)
+    memory, state = started(made, Source(source, mask, lengths))
     decoder = made.decoder
     assert isinstance(decoder, Conditional)
     embedded = made.target_embedding(torch.tensor([8]))

@@ -6,6 +6,8 @@ import os
 import platform
 import re
 import signal
+import threading
+import warnings
 from pathlib import Path
 
 import pytest
@@ -141,3 +143,27 @@ def test_one_process_evaluates_a_split(here: Path, trained: Path, capfd: Capture
     assert run.splits() == ["valid"]
     assert call("evaluate", f"run={run.folder}", "pictures=0") == 0
     assert sorted(path.name for path in run.evaluation.iterdir()) == ["test", "valid"]
+
+
+def test_whoever_comes_while_a_lock_is_freed_takes_it_or_is_refused(tmp_path: Path) -> None:
+    """The file, and the folders that were made for it, go away between any two steps of another thread."""
+    target, errors = tmp_path / "a" / "b" / "run", []
+
+    def work() -> None:
+        for _ in range(200):
+            try:
+                with locked(target):
+                    pass
+            except LockedError:
+                continue
+            except Exception as error:  # a thread's errors would be lost
+                errors.append(error)
+
+    before = warnings.filters[:]
+    workers = [threading.Thread(target=work) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert errors == []
+    assert warnings.filters == before, "threads share them"

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from nmt.data.batch import make_batch
+from nmt.model import Source
 from nmt.system.errors import SettingError
 from nmt.training.guidance import LEAST, guided_alignment, guided_heads
 from nmt.training.loss import batch_loss
@@ -97,7 +98,7 @@ def test_it_adds_its_share_to_the_loss_and_draws_the_weights(wiring: str) -> Non
     links = torch.zeros(2, 4, 4)
     links[:, [0, 1, 2], [2, 1, 0]] = 1
     batch = plain._replace(links=links)
-    weights = made(batch.source, batch.source_mask, batch.source_lengths, batch.target_in).weights
+    weights = made(Source.of(batch), batch.target_in).weights
     without, found = batch_loss(made, batch), batch_loss(made, batch, guided=0.5, guided_head="mean")
     assert found.tokens == without.tokens
     assert found.negative_log_likelihood.item() == pytest.approx(without.negative_log_likelihood.item())
@@ -110,9 +111,7 @@ def test_it_adds_its_share_to_the_loss_and_draws_the_weights(wiring: str) -> Non
     optimizer = torch.optim.Adam(made.parameters(), lr=0.01)
     for _ in range(200):
         optimizer.zero_grad()
-        guided_alignment(
-            made(batch.source, batch.source_mask, batch.source_lengths, batch.target_in).weights, links
-        ).sum().backward()
+        guided_alignment(made(Source.of(batch), batch.target_in).weights, links).sum().backward()
         optimizer.step()
-    drawn = made(batch.source, batch.source_mask, batch.source_lengths, batch.target_in).weights.mean(1)
+    drawn = made(Source.of(batch), batch.target_in).weights.mean(1)
     assert drawn[:, :3].argmax(2).tolist() == [[2, 1, 0]] * 2

@@ -10,7 +10,7 @@ from torch import Tensor
 from nmt.attention import reads
 from nmt.attention.reads import Soft
 from nmt.data.batch import Batch, make_batch
-from nmt.model import Seq2Seq, Words, seq2seq
+from nmt.model import Seq2Seq, Source, Words, seq2seq
 from nmt.model.recurrent.attentive import RecurrentMemory
 from nmt.model.recurrent.recurrent_decoder import RecurrentState
 from nmt.search import BeamSearch, GreedySearch, Limits, Search
@@ -71,7 +71,7 @@ def draws(monkeypatch: pytest.MonkeyPatch) -> Draws:
 
 def log_likelihood(made: Seq2Seq, batch: Batch) -> tuple[Tensor, Tensor]:
     """sum_t log p(y_t | draws), and the probability of the draws under the weights, by hand."""
-    decoded = made(batch.source, batch.source_mask, batch.source_lengths, batch.target_in)
+    decoded = made(Source.of(batch), batch.target_in)
     log_probs = torch.log_softmax(made.logits(decoded.features), -1)
     return log_probs.gather(2, batch.target_out.unsqueeze(2)).sum(), decoded.weights[0]  # [H, T, S]
 
@@ -130,7 +130,7 @@ def test_the_soft_baseline_is_the_likelihood_under_soft_attention(overrides: tup
     batch = make_batch([[4, 6], [5]], [[5, 4], [3]])
     hard, soft = small(*settings, *HARD), small(*settings).eval()
     rewards = loss.soft_rewards(hard, batch)
-    decoded = soft(batch.source, batch.source_mask, batch.source_lengths, batch.target_in)
+    decoded = soft(Source.of(batch), batch.target_in)
     log_probs = torch.log_softmax(soft.logits(decoded.features), -1)
     expected = log_probs.gather(2, batch.target_out.unsqueeze(2)).squeeze(2) * batch.target_mask
     torch.testing.assert_close(rewards, expected, check_dtype=False, atol=1e-5, rtol=1e-5)
@@ -177,7 +177,7 @@ def marginal(made: Seq2Seq, batch: Batch) -> Tensor:
     """sum_t log sum_j a_tj p(y_t | j) by hand, over the recurrence of the same parameters with a soft read."""
     decoder = attentive(made)
     decoder.attention.read, read = Soft(), decoder.attention.read
-    memory, state = started(made, batch.source, batch.source_mask, batch.source_lengths)
+    memory, state = started(made, Source.of(batch))
     total = torch.zeros((), dtype=torch.float64)
     for t in range(STEPS):
         embedded = made.target_embedding(batch.target_in[:, t])
@@ -213,7 +213,7 @@ def test_enumerate_is_the_log_of_the_mixture(overrides: tuple[str, ...], monkeyp
 
 def test_enumerate_smooths_the_mixture() -> None:
     made, batch = small("decoder=luong", "decoder.input_feeding=false", *ENUMERATE), one_pair()
-    decoded = made(batch.source, batch.source_mask, batch.source_lengths, batch.target_in)
+    decoded = made(Source.of(batch), batch.target_in)
     probabilities = (
         decoded.mixture.log_weights.exp().unsqueeze(-1) * made.logits(decoded.mixture.features).softmax(-1)
     ).sum(2)
@@ -240,7 +240,7 @@ def test_a_step_of_search_is_the_sum_over_slots_by_hand(overrides: tuple[str, ..
     """Over all slots, or over the heaviest ones with their weights normalised; also of a shortlist of pieces."""
     searched = "null" if count is None else count
     made, batch = small(*overrides, *ENUMERATE, f"attention.read.searched={searched}").eval(), one_pair()
-    memory, state = started(made, batch.source, batch.source_mask, batch.source_lengths)
+    memory, state = started(made, Source.of(batch))
     embedded = made.target_embedding(batch.target_in[:, 0])
     top, weights = seen(made, embedded, state, memory)
     heaviest = weights[0, 0].argsort(descending=True)[:count].tolist()
@@ -266,7 +266,7 @@ def test_search_ranks_by_what_was_trained(overrides: tuple[str, ...], search: Se
     batch = one_pair()
     stepper, limits = Stepper([made]), Limits(BOS, EOS, (PAD, UNK, BOS), torch.tensor([3]), batch.source_mask)
     with torch.inference_mode():
-        [found] = search(stepper, stepper.start(batch.source, batch.source_mask, batch.source_lengths), limits)
+        [found] = search(stepper, stepper.start(Source.of(batch)), limits)
         for hypothesis in found:
             given = make_batch([batch.source[0, :-1].tolist()], [hypothesis.tokens[:-1]])
             assert hypothesis.log_prob == pytest.approx(-batch_loss(made, given).total.item(), abs=1e-4)
@@ -276,7 +276,7 @@ def test_search_ranks_by_what_was_trained(overrides: tuple[str, ...], search: Se
 def test_translation_reads_the_most_probable_slot(overrides: tuple[str, ...], draws: Draws) -> None:
     """In evaluation the sampled objective is what training would have been, had it drawn the heaviest slots."""
     made, batch = small(*overrides, *HARD), one_pair()
-    arguments = (batch.source, batch.source_mask, batch.source_lengths, batch.target_in)
+    arguments = (Source.of(batch), batch.target_in)
     evaluated = made.eval()(*arguments)
     assert evaluated.terms == {}
     draws.left = iter(evaluated.weights[0].argmax(-1).t().flatten().tolist())
@@ -289,8 +289,8 @@ def test_an_enumerating_model_carries_the_soft_context_on_in_translation_too() -
     for wiring in WITH_ATTENTION:
         soft, made = small(f"decoder={wiring}").eval(), small(f"decoder={wiring}", *ENUMERATE).eval()
         batch = one_pair()
-        memory, state = started(made, batch.source, batch.source_mask, batch.source_lengths)
-        _, own = started(soft, batch.source, batch.source_mask, batch.source_lengths)
+        memory, state = started(made, Source.of(batch))
+        _, own = started(soft, Source.of(batch))
         for t in range(STEPS):
             embedded = made.target_embedding(batch.target_in[:, t])
             top, weights = seen(soft, embedded, own, memory)

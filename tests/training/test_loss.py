@@ -5,7 +5,7 @@ import torch
 
 from nmt.data.batch import Batch, make_batch
 from nmt.kernels.r_drop import divergences
-from nmt.model import Seq2Seq
+from nmt.model import Seq2Seq, Source
 from nmt.model.contract import Decoded
 from nmt.system.compute import Compute
 from nmt.training.learner import Learner
@@ -109,7 +109,7 @@ def test_simcut_adds_the_divergence_of_a_pass_without_some_tokens(monkeypatch: p
     # The same by embeddings: a source may be given as such, and a target token whose embedding is zero.
     embedded = made.source_embedding(batch.source) * (draws[0] > 0.05).unsqueeze(-1)
     tokens = made.target_embedding(batch.target_in) * (draws[1] > 0.05).unsqueeze(-1)
-    memory, state = made.encode(embedded, batch.source_mask, batch.source_lengths)
+    memory, state = made.encode(Source(embedded, batch.source_mask, batch.source_lengths))
     cut = made.target_logits(made.decoder(tokens, state, memory), batch.target_mask)
     plain = batch_loss(made, batch, 0.1)
     divergence = divergences(whole, cut, both=False).item()
@@ -127,5 +127,5 @@ def test_simcut_leaves_the_model_as_it_was() -> None:
 
 
 def _decode(made: Seq2Seq, batch: Batch) -> Decoded:
-    decoded: Decoded = made(batch.source, batch.source_mask, batch.source_lengths, batch.target_in, 0.0)
+    decoded: Decoded = made(Source.of(batch), batch.target_in, 0.0)
     return decoded

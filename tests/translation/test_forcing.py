@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from nmt.data.batch import Batch, make_batch
-from nmt.model import Seq2Seq
+from nmt.model import Seq2Seq, Source
 from nmt.translation import forced_passes
 from tests.catalogue import DECODERS, model
 
@@ -18,7 +18,7 @@ every = pytest.mark.parametrize("overrides", KINDS, ids=" ".join)
 def log_probs(made: Seq2Seq, batch: Batch, scales: Tensor) -> Tensor:
     """log p of each target piece [B, T] with the embedding of each source piece scaled [B, S]."""
     embedded = made.source_embedding(batch.source) * scales.unsqueeze(2)
-    memory, state = made.encode(embedded, batch.source_mask, batch.source_lengths)
+    memory, state = made.encode(Source(embedded, batch.source_mask, batch.source_lengths))
     decoded = made.decoder(made.target_embedding(batch.target_in), state, memory)
     found = torch.log_softmax(made.logits(decoded.features), -1)
     return found.gather(2, batch.target_out.unsqueeze(2)).squeeze(2) * batch.target_mask
@@ -57,7 +57,7 @@ def test_the_deviations_of_layer_normalisation_are_constants(norm: str, monkeypa
 
     monkeypatch.setattr(torch.nn.LayerNorm, "forward", divided)
     embedded = made.source_embedding(batch.source).detach().requires_grad_()
-    memory, state = made.encode(embedded, batch.source_mask, batch.source_lengths, batch.context)
+    memory, state = made.encode(Source(embedded, batch.source_mask, batch.source_lengths, batch.context))
     logits = made.logits(made.decoder(made.target_embedding(batch.target_in), state, memory).features)
     first = torch.log_softmax(logits[:, 0], -1).gather(1, batch.target_out[:, :1]).sum()
     (gradient,) = torch.autograd.grad(first, embedded)

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
+from nmt.model import Source
 from nmt.system.compute import Compute, has_int8
 from nmt.translation.int8 import Int8Linear
 from nmt.translation.shortlist import Candidates
@@ -74,9 +75,9 @@ def test_search_has_the_log_probabilities_of_float32_but_for_rounding(decoder: s
     compute = Compute(torch.device("cpu"), dtype, int8=True)
     exact, own = Stepper([made]), Stepper([made], compute)
     with torch.inference_mode():
-        theirs = exact(tokens, exact.start(source, mask, counts))[0]
+        theirs = exact(tokens, exact.start(Source(source, mask, counts)))[0]
         with compute.autocast():
-            ours = own(tokens, own.start(source, mask, counts))[0]
+            ours = own(tokens, own.start(Source(source, mask, counts)))[0]
     assert isinstance(own.models[0].output, Int8Linear)
     assert type(made.output) is nn.Linear
     assert {parameter.dtype for parameter in made.parameters()} == {torch.float32}

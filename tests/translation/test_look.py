@@ -11,6 +11,7 @@ from nmt.alignment.units import source_units, target_units
 from nmt.alignment.word_weights import word_weights
 from nmt.attention import observing
 from nmt.data.batch import make_batch
+from nmt.model import Source
 from nmt.model.transformer.transformer_decoder import TransformerDecoder
 from nmt.model.transformer.transformer_encoder import TransformerEncoder
 from nmt.search import GreedySearch
@@ -126,7 +127,7 @@ def test_looking_changes_nothing_and_a_batch_equals_its_sentences(overrides: tup
     made = model(*overrides)
     looks = forced_passes.look(made, BATCH)
     torch.testing.assert_close(looks.cross, forced_passes.attention(made, BATCH).weights)
-    source = BATCH.source, BATCH.source_mask, BATCH.source_lengths, BATCH.target_in
+    source = Source.of(BATCH), BATCH.target_in
     with torch.no_grad(), observing(made):
         looked = made(*source, weights=False)
     decoded = made(*source, weights=False)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from nmt.model import Source
 from nmt.search import BeamSearch, GreedySearch, Limits, Search
 from nmt.system.errors import UserError
 from nmt.text.lexicon import TRANSLATIONS, Lexicon
@@ -63,14 +64,14 @@ def test_the_search_sees_the_model_without_all_other_pieces(wiring: str, search:
     stepper = Stepper(models)
     with torch.inference_mode():
         limits = candidates.limits(Limits(BOS, EOS, (0, 1, BOS), most, mask))
-        found = search(stepper, stepper.start(source, mask, counts, candidates), limits)
+        found = search(stepper, stepper.start(Source(source, mask, counts), candidates), limits)
         for row, nbest in enumerate(found):
             biases = [made.output.bias.clone() for made in models]
             for made in models:
                 made.output.bias[~own[row]] = float("-inf")
             one = slice(row, row + 1)
             alone = Limits(BOS, EOS, (0, 1, BOS), most[one], mask[one])
-            [expected] = search(stepper, stepper.start(source[one], mask[one], counts[one]), alone)
+            [expected] = search(stepper, stepper.start(Source(source[one], mask[one], counts[one])), alone)
             for made, bias in zip(models, biases, strict=True):
                 made.output.bias.copy_(bias)
             for ours, theirs in zip(candidates.named(nbest), expected, strict=True):
@@ -83,7 +84,9 @@ def test_under_autocast_the_rows_are_cast_once() -> None:
     source, mask, counts = sentences([5, 2], PIECES, 4)
     stepper = Stepper([made])
     with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16):
-        state = stepper.start(source, mask, counts, Candidates(torch.arange(7), torch.ones(2, 7, dtype=torch.bool)))
+        state = stepper.start(
+            Source(source, mask, counts), Candidates(torch.arange(7), torch.ones(2, 7, dtype=torch.bool))
+        )
         assert state.members[0].output is not None
         assert [part.dtype for part in state.members[0].output] == [torch.bfloat16, torch.float32]
         log_probs, _, _ = stepper(torch.tensor([BOS, BOS]), state)

@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 
-from nmt.model import Seq2Seq
+from nmt.model import Seq2Seq, Source
 from nmt.search import BeamSearch, GreedySearch, Hypothesis, Limits, Search
 from nmt.system.compute import Compute
 from nmt.translation.stepper import Stepper
@@ -37,7 +37,7 @@ def search_with(
     stepper = Stepper(models)
     limits = Limits(BOS, EOS, (0, 1, BOS), torch.tensor(most), mask)
     with torch.inference_mode():
-        return made(stepper, stepper.start(source, mask, counts), limits)
+        return made(stepper, stepper.start(Source(source, mask, counts)), limits)
 
 
 @every
@@ -68,7 +68,7 @@ def test_a_beam_that_keeps_everything_is_exhaustive_search(overrides: tuple[str,
             for words in itertools.product((4, 5), repeat=length):
                 target = torch.tensor([[BOS, *words]])
                 with torch.inference_mode():
-                    decoded = made(source[row : row + 1], mask[row : row + 1], None, target)
+                    decoded = made(Source(source[row : row + 1], mask[row : row + 1]), target)
                     log_probs = searched(made, decoded)[0]
                 tokens = [*words, EOS]
                 total = sum(log_probs[t, token].item() for t, token in enumerate(tokens))
@@ -90,7 +90,7 @@ def test_a_batch_equals_its_sentences_one_by_one(overrides: tuple[str, ...]) -> 
         own = (source[one, :length], mask[one, :length], counts[one])
         limits = Limits(BOS, EOS, (0, 1, BOS), torch.tensor(most[one]), mask[one, :length])
         with torch.inference_mode():
-            [alone] = beam(stepper, stepper.start(*own), limits)
+            [alone] = beam(stepper, stepper.start(Source(*own)), limits)
         for one_alone, one_together in zip(alone, together[row], strict=True):
             assert one_alone.log_prob == pytest.approx(one_together.log_prob, abs=1e-4)
             if one_alone.weights is not None and one_together.weights is not None:
@@ -109,7 +109,7 @@ def test_log_probs_and_weights_are_those_of_forced_decoding(overrides: tuple[str
         for hypothesis in hypotheses:
             target = torch.tensor([[BOS, *hypothesis.tokens[:-1]]])
             with torch.inference_mode():
-                decoded = made(source[row : row + 1], mask[row : row + 1], None, target)
+                decoded = made(Source(source[row : row + 1], mask[row : row + 1]), target)
                 log_probs = searched(made, decoded)[0]
             total = log_probs.gather(1, torch.tensor(hypothesis.tokens).unsqueeze(1)).sum()
             assert hypothesis.log_prob == pytest.approx(total.item(), abs=1e-4)
@@ -123,8 +123,8 @@ def test_an_ensemble_averages_probabilities_and_weights() -> None:
     tokens = torch.tensor([BOS, BOS])
     with torch.inference_mode():
         both = Stepper(members)
-        log_probs, weights, _ = both(tokens, both.start(source, mask, counts))
-        alone = [Stepper([member])(tokens, Stepper([member]).start(source, mask, counts)) for member in members]
+        log_probs, weights, _ = both(tokens, both.start(Source(source, mask, counts)))
+        alone = [Stepper([member])(tokens, Stepper([member]).start(Source(source, mask, counts))) for member in members]
     torch.testing.assert_close(log_probs.exp(), (alone[0][0].exp() + alone[1][0].exp()) / 2)
     assert weights is not None
     assert alone[0][1] is not None
@@ -170,7 +170,7 @@ def test_matrices_that_are_cast_once_are_the_ones_that_autocast_would_cast(decod
     tokens = torch.tensor([5, 11, 4])
     steppers = [Stepper([made]), Stepper([made], Compute(torch.device("cpu"), torch.bfloat16))]
     with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16):
-        ours, theirs = (stepper(tokens, stepper.start(source, mask, counts))[0] for stepper in steppers)
+        ours, theirs = (stepper(tokens, stepper.start(Source(source, mask, counts)))[0] for stepper in steppers)
     torch.testing.assert_close(ours, theirs, rtol=0.01, atol=0.01)
     assert {parameter.dtype for parameter in made.parameters()} == {torch.float32}
     assert made.output.weight is made.target_embedding.weight
