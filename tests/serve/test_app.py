@@ -65,7 +65,8 @@ def test_a_part_of_a_weight_is_pinned_and_a_word_is_swept(both: TestClient) -> N
     assert sum(cross["data"][: cross["shape"][2]]) == pytest.approx(1, abs=1e-5)
     swept = post(both, "/v1/whatif", text="zwei drei", sweep=[0])["sweep"]
     assert [row["text"] for row in swept] == ["zwei", "drei", "</s>"]
-    for sweep in ("1", True, [], [-1], 0.5, {}):
+    wrong: list[Any] = ["1", True, [], [-1], 0.5, {}]
+    for sweep in wrong:
         refused = post(both, "/v1/whatif", 422, text="zwei drei", sweep=sweep)
         assert refused["field"].startswith("sweep")
         assert "constrained" not in refused["detail"]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nmt.attention import Pins
+from nmt.attention import Pin, Pins
 from nmt.model import Seq2Seq
 from nmt.search import BeamSearch, GreedySearch, Search
 from nmt.system.errors import UserError
@@ -68,6 +68,7 @@ def check_as_alone(together: list[list[Translation]], by: Translator, pins: Sequ
             np.testing.assert_allclose(each.weights, other.weights, atol=1e-5)
             seen = [each.weights, *([] if each.context_weights is None else [each.context_weights])]
             for step, slots in pins[row].items():
+                assert not isinstance(slots, Pin)
                 if step < len(each.pieces):
                     row_weights = np.concatenate(seen, 2)[:, step]
                     elsewhere = ~np.isin(np.arange(row_weights.shape[1]), list(slots))
