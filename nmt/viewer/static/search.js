@@ -238,7 +238,8 @@ function hypothesesTable({ hypotheses, search }) {
       each.complete ? "finished" : "cut at the length limit",
     ];
   });
-  const steps = penalised ? ["pieces", "÷ length penalty", ...(covers ? ["= divided", "+ coverage penalty"] : [])] : [];
+  const coverage = covers ? ["= divided", "+ coverage penalty"] : [];
+  const steps = penalised ? ["pieces", "÷ length penalty", ...coverage] : [];
   const header = ["", "text", "log-probability", ...steps, penalised ? "= score" : "score", ""];
   const note = [
     `Length penalty: ((5 + pieces) / 6)^${search?.length_penalty}.`,

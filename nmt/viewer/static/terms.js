@@ -29,7 +29,8 @@ export function termsOf(text) {
     for (const each of sources) {
       const before = terms.get(each);
       if (before && before.join("|") !== targets.join("|")) {
-        throw new Error(`Terms, line ${at + 1}: “${each}” has another translation in a line above. Keep one of them.`);
+        const clash = `“${each}” has another translation in a line above`;
+        throw new Error(`Terms, line ${at + 1}: ${clash}. Keep one of them.`);
       }
       terms.set(each, targets);
     }
