@@ -1,13 +1,15 @@
 """The result of translating, from which scores, alignments and heatmaps are computed."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from nmt.attention import Pin
 from nmt.text.spans import Span
+
+if TYPE_CHECKING:  # whoever reads results needs no torch
+    from nmt.attention import Pin
 
 #: Which attention: of the encoder to itself, of the decoder to itself, of the decoder to the source.
 Attends = Literal["encoder", "decoder", "cross"]
@@ -114,7 +116,7 @@ class Translation(NamedTuple):
     log_probs: Sequence[float] = ()
     best_log_probs: Sequence[float] = ()
     cut: bool = False
-    pins: Mapping[int, Sequence[int] | Pin] = {}
+    pins: "Mapping[int, Sequence[int] | Pin]" = {}
     notes: Sequence[str] = ()
     tagged: str = ""
     other_log_probs: Sequence[float] = ()
