@@ -116,7 +116,7 @@ class Translation(NamedTuple):
     log_probs: Sequence[float] = ()
     best_log_probs: Sequence[float] = ()
     cut: bool = False
-    pins: "Mapping[int, Sequence[int] | Pin]" = {}
+    pins: Mapping[int, "Sequence[int] | Pin"] = {}
     notes: Sequence[str] = ()
     tagged: str = ""
     other_log_probs: Sequence[float] = ()
