@@ -241,7 +241,7 @@ def test_the_estimate_changes_nothing(tmp_path: Path) -> None:
         ({"patience": 0}, "trainer.patience=0: must be at least 1, or null"),
         ({"average": "some"}, "trainer.average=some: must be none, ema or checkpoints"),
         ({"ema_decay": 1.0}, "trainer.ema_decay=1.0: must be at least 0 and less than 1"),
-        ({"select": "ter"}, "trainer.select=ter: must be bleu or perplexity"),
+        ({"select": "ter"}, "trainer.select=ter: must be bleu, perplexity or last"),
         ({"scheduled_sampling": 1.5}, "trainer.scheduled_sampling=1.5: must be from 0 to 1"),
         ({"graphs": "sometimes"}, "trainer.graphs=sometimes: must be"),
     ],
