@@ -48,7 +48,7 @@ class Linker(NamedTuple):
         if weights.size and self.lexicon is not None:
             weights = weights + _KNOWN * self.known(translation, units)
         shares = weights / np.maximum(weights.sum(0, keepdims=True), _LEAST)
-        found = _in_order(shares)
+        found = in_order(shares)
         rest = set(range(shares.shape[1])) - {source for source, _ in found}
         found += [(each, int(shares[:, each].argmax())) for each in rest if shares[:, each].max(initial=0) > _ENOUGH]
         return sorted(found, key=lambda link: (link[1], link[0]))
@@ -84,16 +84,24 @@ class Linker(NamedTuple):
         return max(candidates, key=lambda each: each.agreement(translations))
 
 
-def _in_order(shares: Weights) -> list[Link]:
+def in_order(shares: Weights) -> list[Link]:
     """The best path through shares [Tw, Sw], a source word for each target word that has any; jumps cost."""
-    places = np.arange(shares.shape[1])
-    jumps = _JUMP * np.minimum(np.abs(places - places[:, None] - 1), _JUMPS)
+    if not shares.size:
+        return []
+    # Jumps of _JUMPS words or more cost the same, so that of these only the one from the best word counts.
+    places, offsets = np.arange(shares.shape[1]), np.arange(1 - _JUMPS, _JUMPS)[:, None]
+    near = places - 1 + offsets
+    costs = np.where((near >= 0) & (near < len(places)), _JUMP * np.abs(offsets), np.inf)
+    near = near.clip(0, len(places) - 1)
     values, before = np.log(np.maximum(shares, 1e-3)), list[Any]()
     for at in range(1, len(values)):
-        totals = values[at - 1][:, None] - jumps
-        before.append(totals.argmax(0))
-        values[at] += totals.max(0)
-    found, source = list[Link](), int(values[-1].argmax()) if shares.size else 0
+        last = values[at - 1]
+        totals = last[near] - costs
+        chosen, far = totals.argmax(0), last.max() - _JUMP * _JUMPS
+        best = totals[chosen, places]
+        before.append(np.where(far > best, last.argmax(), near[chosen, places]))
+        values[at] += np.maximum(best, far)
+    found, source = list[Link](), int(values[-1].argmax())
     for target in reversed(range(len(shares))):
         if shares[target].any():
             found.append((source, target))

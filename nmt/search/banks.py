@@ -148,7 +148,7 @@ class Banks(OneBank):
             free = ~torch.tensor([prefix.forces(row) for row in range(len(need))], device=need.device)
         if weights is not None and self._slots is not None:
             self._best = values, words
-            self._forbid_replaced(needs, words, stands & free.unsqueeze(1))
+            self._forbid_replaced(needs, words, stands & free.unsqueeze(1), log_probs.shape[1])
         costs = self.cost.new_zeros(2, *needs.shape)
         more_rows, more_numbers = added.nonzero(as_tuple=True)
         if more_rows.numel():
@@ -191,13 +191,15 @@ class Banks(OneBank):
         least = at.masked_fill(~torch.where(is_meeting.unsqueeze(1), meets, parts), math.inf).amin(1)
         costs[(~is_meeting).long(), rows, columns] = least.masked_fill(~is_part, 0.0)
 
-    def _forbid_replaced(self, needs: Tensor, words: Tensor, stands: Tensor) -> None:
+    def _forbid_replaced(self, needs: Tensor, words: Tensor, stands: Tensor, pieces: int) -> None:
         """Set what is needed after the words [N, k] that constraints have replaced on whose words a step stands."""
-        rows = (stands & (self._times > 0)).any(1).nonzero().squeeze(1)
+        rows, numbers = (stands & (self._times > 0)).nonzero(as_tuple=True)
         if rows.numel():
-            replaced = self._replaced[rows].masked_fill(~stands[rows, :, None, None], -1).flatten(1)
-            is_replaced = (words[rows].unsqueeze(2) == replaced.unsqueeze(1)).any(2)
-            needs[rows] = needs[rows].masked_fill(is_replaced, _IMPOSSIBLE)
+            replaced = self._replaced[rows, numbers].flatten(1)
+            which, places = (replaced >= 0).nonzero(as_tuple=True)
+            is_replaced = torch.zeros(len(words), pieces, dtype=torch.bool, device=words.device)
+            is_replaced[rows[which], replaced[which, places]] = True
+            needs.masked_fill_(is_replaced.gather(1, words), _IMPOSSIBLE)
 
     def _look(self, weights: Tensor | None, sentence_of: Tensor) -> Tensor:
         """Whether each row stands on the words of each constraint; adds to `cost` for those that are met."""
@@ -247,7 +249,8 @@ class Banks(OneBank):
     def _replace(self, rows: Tensor, first: Tensor, sentences: Tensor) -> None:
         """Note the rivals of the paths that the `first` of the rows [N'] begin, and of the constraints that are met."""
         assert self._best is not None
-        values, words = self._best
+        # The best come first, and no more tokens than these can be probable.
+        values, words = (part[:, : round(math.exp(-_DISPLACED))] for part in self._best)
         if self._rivals is None:
             self._rivals = torch.full_like(words, -1)
             self._replaced = self._rivals.new_full((*self._times.shape, 1, words.shape[1]), -1)

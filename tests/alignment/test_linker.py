@@ -5,8 +5,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from nmt.alignment.linker import Linker
+from nmt.alignment.linker import Linker, in_order
 from nmt.text.lexicon import Lexicon
 from nmt.translation.translator import empty
 from nmt.translation.types import Translation
@@ -71,3 +73,24 @@ def test_the_shift_and_the_head_that_agree_with_the_lexicon_are_chosen(shift: in
     both = np.stack([even, on_c]).astype(np.float32)
     chosen = KNOWN.chosen([translation(both), empty("")], ["0", "1"])
     assert (chosen.head, chosen.shift) == ("1", shift)
+
+
+@given(st.integers(1, 9), st.integers(1, 23), st.integers(0, 10**6))
+def test_the_path_is_the_best_one_whatever_jumps_it_takes(targets: int, sources: int, seed: int) -> None:
+    """Beside a search over all pairs of words: the cost of a jump grows up to five words."""
+    shares = np.random.default_rng(seed).dirichlet(np.full(sources, 0.3), targets).round(3)
+    values = np.log(np.maximum(shares, 1e-3))
+    jumps = 0.1 * np.minimum(np.abs(np.subtract.outer(np.arange(sources) + 1, np.arange(sources))), 5)
+    best = values[0]
+    for row in values[1:]:
+        best = row + (best[:, None] - jumps).max(0)
+    path = {target: source for source, target in in_order(shares)}
+    if len(path) == targets:  # words without any share have no link
+        steps = zip(range(targets), range(1, targets), strict=False)
+        total = sum(values[target, source] for target, source in path.items())
+        total -= sum(jumps[path[one], path[other]] for one, other in steps)
+        assert total == pytest.approx(best.max())
+
+
+def test_a_translation_of_nothing_has_no_links() -> None:
+    assert in_order(np.zeros((3, 0))) == []
