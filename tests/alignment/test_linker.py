@@ -78,7 +78,7 @@ def test_the_shift_and_the_head_that_agree_with_the_lexicon_are_chosen(shift: in
 @given(st.integers(1, 9), st.integers(1, 23), st.integers(0, 10**6))
 def test_the_path_is_the_best_one_whatever_jumps_it_takes(targets: int, sources: int, seed: int) -> None:
     """Beside a search over all pairs of words: the cost of a jump grows up to five words."""
-    shares = np.random.default_rng(seed).dirichlet(np.full(sources, 0.3), targets).round(3)
+    shares = np.random.default_rng(seed).dirichlet(np.full(sources, 0.3), targets).round(3).astype(np.float32)
     values = np.log(np.maximum(shares, 1e-3))
     jumps = 0.1 * np.minimum(np.abs(np.subtract.outer(np.arange(sources) + 1, np.arange(sources))), 5)
     best = values[0]
@@ -93,4 +93,4 @@ def test_the_path_is_the_best_one_whatever_jumps_it_takes(targets: int, sources:
 
 
 def test_a_translation_of_nothing_has_no_links() -> None:
-    assert in_order(np.zeros((3, 0))) == []
+    assert in_order(np.zeros((3, 0), np.float32)) == []
