@@ -68,7 +68,10 @@ def content_of(data: bytes) -> tuple[str, str]:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             names = archive.namelist()
-            mimetype = archive.read("mimetype")[:100].decode() if "mimetype" in names else ""
+            mimetype = ""
+            if "mimetype" in names:
+                with archive.open("mimetype") as member:
+                    mimetype = member.read(100).decode()
     except (*DAMAGED, KeyError):
         return "", ""
     for ending, kind in KINDS.items():

@@ -79,10 +79,14 @@ def _unescaped(text: str) -> str:
 
 
 def _escape(texts: Sequence[str]) -> Callable[[str], str]:
-    """How text is written: `&`, `<` and `>` as references unless the string has them as they are."""
-    signs = {sign: f"&{name};" for sign, name in (("<", "lt"), (">", "gt")) if not any(sign in text for text in texts)}
+    """How text is written: `&`, `<` and `>` as references unless the string has them only as they are."""
+    signs = {
+        sign: f"&{name};"
+        for sign, name in (("<", "lt"), (">", "gt"))
+        if any(f"&{name};" in text for text in texts) or not any(sign in text for text in texts)
+    }
     signs |= {"\xa0": "&nbsp;"} if any("&nbsp;" in text for text in texts) else {}
-    has_bare = any(map(_BARE.search, texts))
+    has_bare = any(map(_BARE.search, texts)) and not any("&amp;" in text for text in texts)
 
     def written(text: str) -> str:
         text = text if has_bare else text.replace("&", "&amp;")

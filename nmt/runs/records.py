@@ -58,7 +58,10 @@ def record(run: Run, folder: Path, *, text: bool = True, attention_maps: bool = 
         if path.name == "config.yaml":
             Run(folder).write_tree(portable(run.tree()))
         elif path.suffix == ".json" and path.name not in ATTENTION_MAPS:
-            write_json(copy, portable(run.read_json(str(path.relative_to(run.folder)))))
+            tree = run.read_json(str(path.relative_to(run.folder)))
+            if path.name == "run.json" and not text:
+                tree.pop("examples", None)  # of the validation set
+            write_json(copy, portable(tree))
         else:
             write_bytes(copy, path.read_bytes())
 

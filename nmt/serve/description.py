@@ -13,6 +13,7 @@ from nmt.data.languages import UNNAMED, english_name
 from nmt.runs.run import Run, settings
 from nmt.serve.first_sentences import first_sentences
 from nmt.system.errors import UserError
+from nmt.system.limits import written_as
 from nmt.text.known_words import KnownWords
 from nmt.translation.translator import Translator
 
@@ -115,4 +116,4 @@ def labels(runs: Sequence[Run], ids: Sequence[str]) -> list[str]:
 
 def _said(key: str, value: object) -> str:
     """A choice by its name, a setting with the last part of its key."""
-    return str(value) if key.startswith("choices.") else f"{key.rpartition('.')[2]} {value}"
+    return str(value) if key.startswith("choices.") else f"{key.rpartition('.')[2]} {written_as(value)}"

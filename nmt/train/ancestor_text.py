@@ -19,6 +19,9 @@ from nmt.data.dataset import Split
 from nmt.data.languages import UNNAMED
 from nmt.system.errors import UserError
 
+#: Of a chain of runs, each of which goes on from the one before.
+MOST_ANCESTORS = 10
+
 
 @dataclass(frozen=True, eq=False)
 class AncestorText:
@@ -34,6 +37,7 @@ class AncestorText:
     run: OpenRun
     data: str | Sequence[str] | None
     cache: Path
+    depth: int = 0
 
     def read(self, name: str) -> Split:
         """The "train" or "valid" split.
@@ -85,18 +89,33 @@ class AncestorText:
             )
         start = config.get("start")
         if is_trusted and start and name == "valid" and config.data.get("valid_pairs") == 0:
-            return AncestorText(open_run(Path(str(start))), config.get("start_data"), self.cache).read(name)
+            return self._read_of_ancestor(open_run(Path(str(start))), config.get("start_data"))
         if self.data not in (None, "run"):
             config = self._moved(config, is_trusted)
         if pipes := pipes_of(config.data):
             raise UserError(f"{pipes}: a pipe, and its text was not kept.")
+        where = f"Say where the text of {self.run.folder} is now: {self._place()}."
+        for path in map(str, config.data.get("files") or ()):
+            if not Path(path).expanduser().is_file():
+                raise UserError(f"There is no file {path}. {where}")
         with describes(files, "a data set", as_saved=True):
             source = build_source(config)
         source.known = self.cache
         try:
             return source.read(name)
         except UserError as error:
-            raise UserError(f"{error} Say where the text of {self.run.folder} is now: {self._place()}.") from error
+            raise UserError(f"{error} {where}") from error
+
+    def _read_of_ancestor(self, ancestor: OpenRun, data: str | Sequence[str] | None) -> Split:
+        """The validation set of the run that this one went on from: where it was, else where `self.data` says."""
+        if self.depth > MOST_ANCESTORS:
+            raise UserError(f"{self.run.folder} goes on from itself. Start from another run.")
+        try:
+            return AncestorText(ancestor, data, self.cache, self.depth + 1).read("valid")
+        except UserError:
+            if self.data is None:
+                raise
+            return AncestorText(ancestor, self.data, self.cache, self.depth + 1).read("valid")
 
     def _place(self) -> str:
         """The setting that says where the text is, with names to replace."""
@@ -115,6 +134,8 @@ class AncestorText:
             if len(names) != len(keys):
                 raise UserError(f"{self._shown}: the text of {self.run.folder} is data={choice}. Give {self._place()}.")
             changes = {**dict(zip(keys, names, strict=True)), **({"test": None} if choice == "text" else {})}
+        elif not names:
+            raise UserError(f"{self._shown} names no text. Give {self._place()}.")
         else:
             settings = settings if "files" in settings else compose("train", ["data=files"]).data
             languages = dict(zip(("source", "target"), self.run.languages, strict=True))

@@ -7,7 +7,7 @@ from nmt.data.pairs import EncodedPairs, lexicon_of
 from nmt.runs.run import Run
 from nmt.system.errors import UserError
 from nmt.system.memory import give_memory_back
-from nmt.text.known_words import KnownWords, load_known_words
+from nmt.text.known_words import MOST, KnownWords, load_known_words
 from nmt.text.lexicon import load_lexicon, merged
 from nmt.text.scripts import unspaced
 from nmt.text.tokenizer import Tokenizer
@@ -32,7 +32,7 @@ def keep_text(recipe: Recipe, run: Run, pairs: EncodedPairs, tokenizer: Tokenize
             lexicon = merged(lexicon, load_lexicon(files.lexicon, *sizes, tokenizer.fingerprint))
         earlier = load_known_words(files.words)
         words = None if words is None or earlier is None else words | earlier
-    if words is not None:
+    if words is not None and len(words) <= 2 * MOST:
         words.save(run.words)
     lexicon.save(run.lexicon, tokenizer.fingerprint)
     give_memory_back()
@@ -43,7 +43,7 @@ def examples(source: Sequence[str], target: Sequence[str]) -> list[list[str]]:
     found = dict[str, str]()
     for line, translation in zip(source[:LINES], target[:LINES], strict=True):
         short = len(line) in CHARACTERS if unspaced(line) else len(line.split()) in WORDS and len(line) <= 80
-        if short and translation.strip() and "\t" not in line:
+        if short and 0 < len(translation.strip()) <= 400 and "\t" not in line:
             found.setdefault(line.strip(), translation.strip())
         if len(found) == EXAMPLES:
             break

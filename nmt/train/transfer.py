@@ -96,8 +96,14 @@ class Transfer:
         before, after = facts["before"], self._scores(model)
         run.note(start={**facts, "after": after})
         self.say("Validation sets, translated by the run that this one goes on from, and by the best weights now:")
+        counted = facts.get("sentences", self._sentences)
         for name in (name for name in after if name in before):
-            self.say(f"  {self._compared(name, before[name], after[name])}")
+            if counted.get(name, self._sentences[name]) == self._sentences[name]:
+                self.say(f"  {self._compared(name, before[name], after[name])}")
+            else:
+                self.say(
+                    "  trainer.validate_sentences has changed, so that scores of other sentences are not compared."
+                )
         if self.recipe.learns_all and EARLIER not in after:
             self.say("  The validation above was on these pairs: its scores say nothing of other text.")
         board = Board(run.folder / "tensorboard", settings.tensorboard)
@@ -109,7 +115,7 @@ class Transfer:
         """The scores of a text before and now; of few sentences, and of learnt ones, how many equal the reference."""
         sentences = self._sentences[name]
         title = "this text" if name == OWN else f"text of {self.recipe.config.start}"
-        if "bleu" in before:
+        if "bleu" in before and "bleu" in after:
             old, new = Figures(**before), Figures(**after)
             return f"{title} ({sentences:,} sentences): {old} before, {new} now ({new.score - old.score:+.2f})"
         old_count, new_count = (round(each["exact"] * sentences / 100) for each in (before, after))

@@ -154,3 +154,11 @@ def test_a_finished_run_without_its_history_is_named(swept: Path, here: Path, ca
     (here / "records" / "none-1" / "history.jsonl").unlink()
     assert call("compare", f"runs={here / 'records'}", f"output={here / 'out'}", *QUICK) == 0
     assert re.search(r"left out: none-1: .*history\.jsonl is missing", capfd.readouterr().err)
+
+
+def test_a_record_without_text_has_no_examples(swept: Path, here: Path) -> None:
+    run = Run(copied(swept / "bahdanau-1", here / "runs"))
+    run.note(examples=[["eins zwei drei", "one two three"]])
+    for text in (True, False):
+        record(run, here / "record", text=text)
+        assert ("examples" in Run(here / "record").facts()) == text

@@ -100,6 +100,7 @@ def test_json_strings(tmp_path: Path) -> None:
         ("<%= x %> und <b>y</b> > z", "<%= x %> und y > z", "<%= X %> UND <b>Y</b> > Z"),
         ("Code <code>a b</code> bleibt", "Code bleibt", "CODE <code>a b</code> BLEIBT"),
         ("<b>a</b> &lt; b", "a < b", "<b>A</b> &lt; B"),
+        ("&lt;i&gt; a &amp; b < c <b>d</b>", "<i> a & b < c d", "&lt;I&gt; A &amp; B &lt; C <b>D</b>"),
         (
             "<p>Eins <b>zwei</b>.</p>\n<p>Drei<br/>vier</p>",
             "Eins zwei.",

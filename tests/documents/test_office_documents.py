@@ -1,6 +1,7 @@
 """Office documents: zip archives in which only the text changes."""
 
 import io
+import tracemalloc
 import zipfile
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from lxml import etree
 from openpyxl.worksheet.table import Table
 
+from nmt.documents.archive import content_of
 from nmt.system.errors import UserError
 from tests.documents.trips import generated, round_trip, swapped, translate
 
@@ -232,3 +234,12 @@ def test_round_trip_of_workbooks_and_open_documents(tmp_path: Path) -> None:
 
     round_trip(tmp_path / "a.xlsx", book, TEXTS, content)
     round_trip(tmp_path / "a.odt", text, TEXTS, content)
+
+
+def test_what_a_file_is_takes_no_memory_to_say() -> None:
+    data = packed({"mimetype": b"\0" * 50_000_000})
+    tracemalloc.start()
+    assert content_of(data) == ("", "")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 5_000_000

@@ -11,6 +11,7 @@ from nmt.config.composition import compose
 from nmt.config.quotes import quote
 from nmt.data.sources import UserFiles
 from nmt.runs.run import Run
+from nmt.train.kept_text import examples
 from nmt.train.recipe import check_model, fit_to_text
 from tests.small import Capture, call, pairs, write_lines
 
@@ -157,3 +158,9 @@ def test_an_endless_line_makes_no_small_text_a_large_one(here: Path) -> None:
     source = UserFiles([str(here / name) for name in ("german.txt", "english.txt")], test_pairs=0)
     chosen = fit_to_text(config, overrides, source)[0]
     assert (chosen.tokenizer.vocabulary_size, chosen.model.dropout) == (500, 0.5)
+
+
+def test_examples_of_the_page_are_short_on_both_sides() -> None:
+    """Of a pair that is misaligned, the target may be as long as a page."""
+    lines = ["eins zwei drei", "eins zwei vier", "eins", "eins\tzwei drei vier"]
+    assert examples(lines, ["one two three", "one " * 1500, "one", "one two"]) == [["eins zwei drei", "one two three"]]

@@ -174,6 +174,8 @@ def test_a_copied_run_is_told_where_its_text_is(
         start = Run(table.parent / name).facts()["start"]
         assert start["text"] == {side: Run(trained).facts()["text"][side] for side in ("train", "valid")}
         assert start["after"].keys() == {"own", "earlier"}
+    missing = refusal(capfd, *mixed, "name=no", "start_data=[]")
+    assert "start_data=[]: the text of" in missing
     for side, lines in zip(("de", "en"), zip(*pairs(90, seed=9), strict=True), strict=True):
         write_lines(table.parent / f"other.{side}", lines)
     other = f"[{table.parent / 'other'},{table.parent / 'other'}]"
