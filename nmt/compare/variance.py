@@ -11,10 +11,12 @@ of its mean has three parts:
 
 Two variants have the same sentences, so the sentences' part is that of the differences, with the interaction of these
 two variants. What is added is the deviation of whole runs: the runs' part less the interaction in it. Few runs know
-little of it, so it is pooled over the variants. Degrees of freedom are Satterthwaite's (1946).
+little of it, so it is pooled over the variants. Degrees of freedom are Satterthwaite's (1946), at least one: where variants
+are more alike than their runs, as those of one seed can be, less would make any interval endless.
 """
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -59,12 +61,17 @@ class Variance(NamedTuple):
         if not self.freedom or not self.variance:
             return 0.0
         bound = stats.t.isf(level / 2, self.freedom)
+
+        def found(shift: float) -> float:
+            with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # its tails may not converge
+                return float(stats.nct.sf(bound, self.freedom, shift))
+
         high = 2 * bound
-        while (found := stats.nct.sf(bound, self.freedom, high)) < power and math.isfinite(high):
+        while found(high) < power and math.isfinite(high):
             high *= 2
-        if not (math.isfinite(found) and math.isfinite(high)):
+        if not (math.isfinite(found(high)) and math.isfinite(high)):
             return math.inf  # of a handful of sentences
-        return float(self.error * brentq(lambda shift: stats.nct.sf(bound, self.freedom, shift) - power, 0.0, high))
+        return float(self.error * brentq(lambda shift: found(shift) - power, 0.0, high))
 
 
 UNKNOWN = Variance(0.0, 0.0)
@@ -150,7 +157,7 @@ def _sum(parts: Sequence[Variance], less: Variance = UNKNOWN) -> Variance:
     if not total:
         return Variance(0.0, min((part.freedom for part in known), default=0.0))
     spread = sum(part.variance**2 / part.freedom for part in (*known, less) if part.freedom)
-    return Variance(total, total**2 / spread)
+    return Variance(total, max(1.0, total**2 / spread))
 
 
 def error_of(

@@ -111,6 +111,15 @@ def test_both_parts_add_up_less_what_both_hold() -> None:
     assert list(error(0, 1, variants)) == pytest.approx([total, total**2 / spread])
 
 
+def test_variants_that_are_more_alike_than_their_runs_have_an_interval() -> None:
+    """Runs of one seed deviate together: the parts nearly cancel, and an interval of less than one degree is endless."""
+    values = 30 * np.random.default_rng(3).normal(0, 1, (3, 400)) + np.array([[0.0], [3], [4]])
+    variants = [values, values + np.random.default_rng(4).normal(0, 1, (3, 400))]
+    noise = error(0, 1, variants)
+    assert noise.freedom >= 1
+    assert math.isfinite(noise.detectable(0.05, 0.8))
+
+
 def test_runs_that_deviate_by_their_interaction_alone_add_nothing() -> None:
     variants = [np.array([[1.0, 2, 6], [2, 1, 6]]), np.array([[3.0, 4, 2], [4, 3, 2]])]
     assert error(0, 1, variants) == by_sentences(*variants), "equal means of both runs"
