@@ -11,8 +11,8 @@ of its mean has three parts:
 
 Two variants have the same sentences, so the sentences' part is that of the differences, with the interaction of these
 two variants. What is added is the deviation of whole runs: the runs' part less the interaction in it. Few runs know
-little of it, so it is pooled over the variants. Degrees of freedom are Satterthwaite's (1946), at least one: where variants
-are more alike than their runs, as those of one seed can be, less would make any interval endless.
+little of it, so it is pooled over the variants. Degrees of freedom are Satterthwaite's (1946), at least one: where
+variants are more alike than their runs, as those of one seed can be, less would make any interval endless.
 """
 
 import math

@@ -112,7 +112,7 @@ def test_both_parts_add_up_less_what_both_hold() -> None:
 
 
 def test_variants_that_are_more_alike_than_their_runs_have_an_interval() -> None:
-    """Runs of one seed deviate together: the parts nearly cancel, and an interval of less than one degree is endless."""
+    """Runs of one seed deviate together: the parts nearly cancel, and with less than one degree nothing ends."""
     values = 30 * np.random.default_rng(3).normal(0, 1, (3, 400)) + np.array([[0.0], [3], [4]])
     variants = [values, values + np.random.default_rng(4).normal(0, 1, (3, 400))]
     noise = error(0, 1, variants)
