@@ -1,20 +1,21 @@
 """Run the study of docs/attention-study.md: train its variants, score and record them, write the page.
 
-    python scripts/attention_study.py train multi30k=DIR alignments=DIR [jobs=N] [KEY=VALUE ...]
+    python scripts/attention_study.py train multi30k=DIR alignments=DIR [study=NAME] [jobs=N] [KEY=VALUE ...]
     python scripts/attention_study.py converge multi30k=DIR alignments=DIR [jobs=N] [KEY=VALUE ...]
     python scripts/attention_study.py builtin [jobs=N] [KEY=VALUE ...]
     python scripts/attention_study.py report
 
-`train` trains, scores and records every run of the short study that has no record yet, jobs=N at a time with one thread
-each; the same command goes on after an interruption. `converge` first chooses the learning rate and dropout of eight
-models on validation data, then trains each to convergence, the best four in the other direction too. `builtin` trains
-on the built-in corpus with one seed. `report` writes the page from scripts/study/page.md, its pictures, its tables as
-CSV and report.html from the records in docs/attention-study. Pages that quote the study have what they quote between
-`<!-- study: quoted -->` and `<!-- study: end -->`.
+`train` trains, scores and records every run of a study of four epochs that has no record yet (`short`, or another of
+`FOUR_EPOCHS`), jobs=N at a time with one thread each; the same command goes on after an interruption. `converge` first
+chooses the learning rate and dropout of eight models on validation data, then trains each for 16 epochs, the best four
+in the other direction too. `builtin` trains on the built-in corpus with one seed. `report` writes the page from
+scripts/study/page.md, its pictures, its tables as CSV and report.html from the records in docs/attention-study. Pages
+that quote the study have what they quote between `<!-- study: quoted -->` and `<!-- study: end -->`.
 
 `multi30k` is a folder with train.de.gz and so on. `alignments` is a folder with word links: for its validation and test
 sets multi30k_silver/val.de-en.sp and test_2016_flickr.de-en.sp, for other text deen/text.de, text.en and gold.sp.
-Any other KEY=VALUE goes to every training.
+Any other KEY=VALUE goes to every training. Studies of other text than Multi30k (`joined`, `tanaka`) need it: data=text
+data.source=ja data.target=en data.train=PREFIX and so on.
 """
 
 import os
@@ -31,7 +32,7 @@ from typing import NamedTuple
 
 from study import output, records
 from study.contrasts import SPLITS
-from study.rows import CONVERGED, DE_EN, EN_DE, GRID, LONG, ONCE, ROWS, SEEDS, SHORT, SIZES, TEXT, TUNING, Row
+from study.rows import CONVERGED, DE_EN, EN_DE, FOUR_EPOCHS, GRID, LONG, ONCE, SEEDS, SHORT, SIZES, TEXT, TUNING, Row
 from verbs import key_values, script, verb
 
 from nmt.compare.reader import read_result
@@ -53,7 +54,6 @@ DOCS = Path("docs")
 PAGE = Path("scripts", "study", "page.md")
 QUOTING = (Path("README.md"), DOCS / "choosing-an-attention.md", DOCS / "from-seq2seq-to-transformer.md")
 MOST_WORDS = 1500
-RECORDED = ("short", "converged", "back", "builtin", "tuning")
 _RECORDING = threading.Lock()
 
 
@@ -74,18 +74,22 @@ class Corpus(NamedTuple):
     links: Path
     further: list[str]
 
-    def study(self, name: str, rows: list[Row], seeds: Sequence[int], *overrides: str, links: bool = True) -> Study:
-        """A study of some rows; with `links`, runs are scored on long sentences and against word links, too."""
+    def study(self, name: str, rows: list[Row], seeds: Sequence[int], languages: Sequence[str], *words: str) -> Study:
+        """A study of some rows; from German, runs are scored on long sentences and against word links, too.
+
+        Without `languages` of Multi30k, the overrides of every training name the text.
+        """
 
         def measure(run: Path) -> list[list[str]]:
             splits = [["evaluate", "pictures=0"]]
-            if not links:
+            if languages != DE_EN or name == "tuning":
                 return splits
             joined = [f"{key}={path}" for key, path in zip(("source", "reference"), joined_files(), strict=True)]
             aligned = [["align", f"method={link_method(run)}", *words] for words in gold_links(self.root, self.links)]
             return [*splits, ["evaluate", *joined, "pictures=0"], *aligned]
 
-        return Study(name, rows, seeds, [*SIZES, *TEXT, f"data.root={self.root}", *overrides, *self.further], measure)
+        data = ["data=multi30k", f"data.root={self.root}", *languages] if languages else []
+        return Study(name, rows, seeds, [*SIZES, *TEXT, *data, *words, *self.further], measure)
 
 
 def main(arguments: list[str]) -> int:
@@ -97,6 +101,7 @@ def main(arguments: list[str]) -> int:
     jobs, root, links = settings.pop("jobs", None), settings.pop("multi30k", None), settings.pop("alignments", None)
     if jobs is not None and not (jobs.isdecimal() and int(jobs)):
         raise UserError(f"jobs={jobs}: must be a whole number of at least 1.")
+    name = settings.pop("study", "short")
     further = [f"{key}={value}" for key, value in settings.items()]
     count = int(jobs or os.cpu_count() or 1)
     if part == "builtin" and root is None:
@@ -104,25 +109,29 @@ def main(arguments: list[str]) -> int:
     if part in ("train", "converge") and root is not None and links is not None:
         join_lines(Path(root))
         corpus = Corpus(Path(root), Path(links), further)
-        short = corpus.study("short", ROWS, SEEDS, *DE_EN, *SHORT)
-        return work(short, count) if part == "train" else converge(corpus, count)
+        if part == "converge":
+            return converge(corpus, count)
+        if name not in FOUR_EPOCHS:
+            raise UserError(f"study={name}: must be one of {', '.join(FOUR_EPOCHS)}.")
+        rows, languages = FOUR_EPOCHS[name]
+        return work(corpus.study(name, rows, SEEDS, languages, *SHORT), count)
     print(__doc__, file=sys.stderr)
     return 1
 
 
 def converge(corpus: Corpus, jobs: int) -> int:
-    """Choose the settings of each model, train it to convergence, and the best four in the other direction."""
+    """Choose the settings of each model, train it for 16 epochs, and the best four in the other direction."""
     sweep = {row: [Row(f"{row.name}-{at}", (*row.overrides, *words)) for at, words in enumerate(GRID, 1)]
              for row in CONVERGED}  # fmt: skip
     candidates = [candidate for of_row in sweep.values() for candidate in of_row]
-    if status := work(corpus.study("tuning", candidates, SEEDS[:1], *DE_EN, *TUNING, links=False), jobs):
+    if status := work(corpus.study("tuning", candidates, SEEDS[:1], DE_EN, *TUNING), jobs):
         return status
     lowest = partial(perplexity, "tuning")
     rows = [Row(row.name, min(of_row, key=lowest).overrides) for row, of_row in sweep.items()]
-    if status := work(corpus.study("converged", rows, SEEDS, *DE_EN, *LONG), jobs):
+    if status := work(corpus.study("converged", rows, SEEDS, DE_EN, *LONG), jobs):
         return status
     best = sorted(rows, key=partial(perplexity, "converged"))[:4]
-    return work(corpus.study("back", best, SEEDS, *EN_DE, *LONG, links=False), jobs)
+    return work(corpus.study("back", best, SEEDS, EN_DE, *LONG), jobs)
 
 
 def perplexity(study: str, row: Row) -> float:
@@ -216,8 +225,8 @@ def report() -> int:
     """Write the page, its pictures and tables, and what other pages quote, from the records."""
     folder = records.FOLDER
     with reading(folder):
-        costs, maps = (read_json(folder / name) for name in ("costs.json", "maps.json"))
-    study = output.Study({name: records.load(name) for name in RECORDED}, costs, maps)
+        further = [read_json(folder / f"{name}.json") for name in output.FURTHER]
+    study = output.Study(records.load_all(), *further)
     for path, text in pages(study, Path()).items():
         write_text(path, text)
     pictures, tables = study.pictures(), study.tables()
@@ -225,7 +234,10 @@ def report() -> int:
         write_bytes(folder / f"{picture.name}.png", picture.data)
     for name, table in tables.items():
         write_text(folder / f"{name}.csv", as_csv(table))
-    blocks: list[Block] = [Lines(["All tables of the study. The page says what they mean."], lead=True), *pictures]
+    blocks: list[Block] = [
+        Lines(["All tables of the study. docs/attention-study.md says what they mean."], lead=True),
+        *pictures,
+    ]
     for name, table in tables.items():
         if name != "learning":  # the picture has it
             blocks += [Heading(name.replace("-", " ").capitalize()), table]

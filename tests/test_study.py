@@ -20,8 +20,8 @@ ROOT = Path(__file__).resolve().parents[1]
 @pytest.fixture(scope="module")
 def study() -> output.Study:
     folder = ROOT / records.FOLDER
-    costs, maps = (json.loads((folder / name).read_text("utf-8")) for name in ("costs.json", "maps.json"))
-    return output.Study({name: records.load(name, folder) for name in attention_study.RECORDED}, costs, maps)
+    further = (json.loads((folder / f"{name}.json").read_text("utf-8")) for name in output.FURTHER)
+    return output.Study(records.load_all(folder), *further)
 
 
 def test_the_pages_are_those_of_the_records(study: output.Study) -> None:

@@ -61,6 +61,17 @@ def common(results: Sequence[Result]) -> tuple[list[str], list[str]]:
     return shared, notes
 
 
+def unequal(seeds: Mapping[str, Sequence[int]]) -> list[str]:
+    """A note if the variants, by their labels, have different seeds."""
+    if len(set(map(tuple, seeds.values()))) < 2:
+        return []
+    known = [f"{label} has {', '.join(map(str, of_variant))}" for label, of_variant in seeds.items()]
+    return [
+        f"The variants have different seeds ({'; '.join(known)}): means, differences and the test over seeds take all "
+        f"of them, the test over sentences those that both variants have (where they share none, the first of both)."
+    ]
+
+
 def machines(results: Sequence[Result], splits: Sequence[str]) -> list[str]:
     """Notes on speeds that are not of one kind of machine."""
     results = [result for result in results if SYSTEM not in result.settings]

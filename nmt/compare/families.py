@@ -54,12 +54,14 @@ class Joint(NamedTuple):
         sentences: how many they have together.
         judge: the metric.
         tests: in the order of the variants; corrected by Holm.
+        collapsed: the variants whose runs deviate so much that they have a deviation of their own.
     """
 
     splits: list[str]
     sentences: int
     judge: Metric
     tests: list[OneSetting]
+    collapsed: list[int]
 
 
 def factor(first: Mapping[str, Any], second: Mapping[str, Any]) -> str | None:

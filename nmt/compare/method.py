@@ -1,6 +1,7 @@
 """The end of a report: contrasts by design, the tests, the settings of the variants, the runs."""
 
 from nmt.compare.labels import setting_words, telling
+from nmt.compare.results import TESTED
 from nmt.compare.significance import Contrast
 from nmt.compare.systems import SYSTEM
 from nmt.compare.variants import Comparison, OnSplit
@@ -33,6 +34,19 @@ def by_design(comparison: Comparison, split: OnSplit) -> list[Block]:
     return blocks
 
 
+def _collapsed(comparison: Comparison) -> list[str]:
+    """Which variants have a deviation of their own, which the others are then tested without."""
+    joint = comparison.joint
+    names = ", ".join(comparison.labels[at] for at in joint.collapsed)
+    if not names:
+        return []
+    together = " together" if len(joint.splits) > 1 else ""
+    return [
+        f"On {', '.join(joint.splits)}{together}, the runs of {names} deviate so much more than the others that "
+        "Cochran's test leaves them out of the pool: without them the others' intervals are narrower, with them wider."
+    ]
+
+
 def method(comparison: Comparison) -> list[Block]:
     """The tests and their figures, the settings that differ and those in common, the runs."""
     blocks: list[Block] = [
@@ -40,12 +54,12 @@ def method(comparison: Comparison) -> list[Block]:
         Lines(
             [
                 f"Each variant is tested against the baseline, {baseline_label(comparison)}.",
-                "The test asks whether other sentences and other seeds would also show a difference. It is Student's "
-                "t, and its standard error has both sources of noise: sentences (jackknife, with the interaction of "
-                "the two variants' runs and sentences) and whole runs (pooled over the variants; a variant that "
-                "Cochran's test finds collapsed has its own, as in Welch's test). Degrees of freedom are "
-                "Satterthwaite's. If every variant has one seed, the error is that of sentences alone, and the report "
-                "says so.",
+                "The test asks whether other sentences and other seeds would also show a difference. Its standard "
+                "error has both sources of noise: sentences (jackknife, with the interaction of the two variants' runs "
+                "and sentences) and whole runs (pooled over the variants of a program; a variant that Cochran's test "
+                "finds collapsed has its own, as in Welch's test). Each source counts with its own Student's t, as by "
+                "Cochran and Cox. A variant with one run has no estimate for other seeds unless other variants of its "
+                "program have several: its error is that of sentences alone, and its verdict says 'one seed'.",
                 f"p is corrected by Holm for {count_of(len(comparison.variants) - 1, 'variant')}. A difference is "
                 f"significant at p < {comparison.alpha:g}. 'Min. detectable' is the true difference that such a "
                 f"comparison finds with 80 % probability.",
@@ -53,18 +67,19 @@ def method(comparison: Comparison) -> list[Block]:
                 f"'p, sentences' takes these runs as given: paired approximate randomisation with "
                 f"{comparison.trials:,} trials, each of which swaps the two variants' translations of a sentence, of "
                 f"all seeds at once, with probability one half. 'p, seeds' takes these sentences as given: Student's t "
-                f"over the runs.",
+                f"over the runs, or 'no estimate'.",
                 "BLEU, chrF and further metrics are tested in the same way, and TER is not tested. The verdict is that "
                 "of BLEU, or of chrF where most references have fewer than four tokens, which BLEU cannot judge. Each "
                 "metric on each split is a separate family, and so are the tests on all test sets together. "
                 "Differences from the highest score are corrected by Bonferroni for all pairs of variants, because the "
                 "scores themselves selected it.",
+                *_collapsed(comparison),
             ]
         ),
     ]
     for split in comparison.splits:
         rows = [
-            [variant.label, TITLES.get(metric, metric), *_figures(contrast)]
+            [variant.label, TITLES.get(metric, metric), *_figures(contrast, split, metric)]
             for metric, contrasts in split.contrasts.items()
             for variant, contrast in zip(comparison.variants, contrasts, strict=True)
             if contrast is not None
@@ -86,10 +101,12 @@ def method(comparison: Comparison) -> list[Block]:
     return blocks
 
 
-def _figures(test: Contrast) -> list[str]:
-    seeds = "-" if test.p_seeds is None else p_text(test.p_seeds)
+def _figures(test: Contrast, split: OnSplit, metric: str) -> list[str]:
+    digits = 2 if metric in TESTED else split.decimals(metric)
+    seeds = "no estimate" if test.p_seeds is None else p_text(test.p_seeds)
     p_values = p_text(test.p_sentences), seeds, p_text(test.p)
-    return [f"{test.difference:+.2f}", f"{test.error:.2f}", *p_values, f"{test.detectable:.2f}", judgement(test)]
+    difference, *sizes = f"{test.difference:+.{digits}f}", f"{test.error:.{digits}f}", f"{test.detectable:.{digits}f}"
+    return [difference, sizes[0], *p_values, sizes[1], judgement(test)]
 
 
 def _differences(comparison: Comparison) -> list[Block]:

@@ -41,7 +41,7 @@ def with_metrics(metrics: Mapping[str, Any], results: Sequence[Result]) -> list[
     check_named("metrics", metrics)
     measured = {key for result in results for scored in result.splits.values() for key in scored.measured}
     for name, command in metrics.items():
-        if name in _OURS or name in measured or name.startswith(tuple(OF_HEADS.values())):
+        if name.lower() in _OURS or name in measured or name.startswith(tuple(OF_HEADS.values())):
             raise UserError(f"metrics.{name}: nmt has a figure of this name. Give another one.")
         if not isinstance(command, str):
             raise UserError(f"metrics.{name}={command}: give a command, or python:MODULE:FUNCTION.")

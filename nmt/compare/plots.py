@@ -101,7 +101,7 @@ def forest(rows: Sequence[ForestRow], title: str, score: str, most: float = math
         _beside(axes, place, f"{test.difference:+.2f} ({interval_text(test)})".replace("-", "−"), colour)
     axes.axvline(0, color=COLOURS["baseline"], linewidth=0.8)
     axes.set_ylim(len(entries) - 0.4, -0.6)
-    style(axes, x=f"difference in {score}")
+    style(axes, x=f"difference in {score} (grey: not significant)")
     (text,), families = fonts.drawable([title])  # over the labels, too: the axes are narrow
     picture.suptitle(text, x=0.01, ha="left", fontproperties=fonts.properties(families, 10.5), parse_math=False)
     axes.grid(visible=False, axis="y")

@@ -204,6 +204,9 @@ def _scored(run: Run, split: str, scores: dict[str, Any]) -> RunOnSplit:
             sizes, unit, _ = lengths(sources)
         measured = dict(scores["measured"])
     maps = cast("list[AttentionMap]", run.rows(split, "attention.json", MAP) or [])
+    if not measured.get("hidden_share"):  # no weight is exactly 0: earlier versions have rounded to it
+        for each in maps:
+            each["weights"] = [[max(weight, 1) for weight in row] for row in each["weights"]]
     return RunOnSplit(sources, references, hypotheses, sizes, unit, metrics, counts, measured, maps)._replace(
         measures=run.measures(split, len(hypotheses)) or [],
         forced=_forced(folder / FORCED_FILE, len(hypotheses)),

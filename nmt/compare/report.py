@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from nmt.compare import analyses, plots
+from nmt.compare.comparable import some
 from nmt.compare.grid import grid_table
 from nmt.compare.method import by_design, method
 from nmt.compare.results import OF_HEADS, TESTED
@@ -47,8 +48,8 @@ def report(
     blocks += [*analyses.sentence_examples(subject), *_heatmaps(comparison, first, heatmaps)]
     blocks += analyses.word_sections(subject)
     if speeds:
-        blocks += [Heading("What it costs"), _costs(comparison), Lines([_COSTS])]
-    blocks += by_design(comparison, first)
+        blocks += [Heading("What it costs"), _costs(comparison), Lines([_COSTS, *_uneven(comparison)])]
+    blocks += [*by_design(comparison, first), *_on_all_sets(comparison)]
     for split in comparison.splits[1:]:
         blocks += [*_scores(comparison, split), *_lengths(comparison, split), *_pictures_of(comparison, split)]
     if comparison.apart or comparison.notes:
@@ -82,7 +83,8 @@ def scores_table(comparison: Comparison, split: OnSplit) -> Table:
     contrasts = split.tests
 
     def figure(name: str) -> Callable[[int], str]:
-        return lambda at: _mean(split.figures[at].get(name))
+        digits = split.decimals(name) if name in further else 2
+        return lambda at: _mean(split.figures[at].get(name), digits)
 
     def p_of(metric: str) -> Callable[[int], str]:
         return lambda at: "" if (contrast := split.contrasts[metric][at]) is None else p_text(contrast.p)
@@ -104,13 +106,59 @@ def scores_table(comparison: Comparison, split: OnSplit) -> Table:
     if any(figures["hidden_share"].mean > 0 for figures in split.figures if "hidden_share" in figures):
         columns["share of zeros"] = figure("hidden_share")
     table = _table_of_columns(comparison, split, columns, [judgement(contrasts[at]) for at in split.order])
-    return with_best(table, {**dict.fromkeys(higher, max), **dict.fromkeys(lower, min)})
+    table = with_best(table, {**dict.fromkeys(higher, max), **dict.fromkeys(lower, min)})
+    judged = table.header.index(TITLES[split.judge])
+    like_best = {(row, judged) for row, at in enumerate(split.order) if at in split.near}
+    return table._replace(best={*table.best, *like_best})
+
+
+def sets_table(comparison: Comparison) -> Table:
+    """The score of every variant on each test set, and its difference from the baseline on all sets of the data."""
+    splits, tests = comparison.splits, {test.second: test for test in comparison.joint.tests}
+    first = splits[0]
+
+    def score(split: OnSplit) -> Callable[[int], str]:
+        return lambda at: _mean(split.score(at))
+
+    columns: dict[str, Callable[[int], str]] = {
+        "seeds": lambda at: str(len(comparison.variants[at].runs)),
+        **{f"{TITLES[split.judge]}, {split.name}": score(split) for split in splits},
+        f"to baseline, {TITLES[comparison.joint.judge]}": (
+            lambda at: f"{tests[at].difference:+.2f}" if at in tests else ""
+        ),
+        "p": lambda at: p_text(tests[at].p) if at in tests else "",
+    }
+    marks = [judgement(tests.get(at)) for at in first.order]
+    table = _table_of_columns(comparison, first, columns, marks)
+    best = [
+        (row, column)
+        for column, split in enumerate(splits, 2)
+        for row, at in enumerate(first.order)
+        if at in split.near or at == split.order[0]
+    ]
+    return table._replace(best=best)
+
+
+def _on_all_sets(comparison: Comparison) -> list[Block]:
+    if len(comparison.splits) < 2:
+        return []
+    joint = comparison.joint
+    together = " together" if len(joint.splits) > 1 else ""
+    caption = (
+        f"Means and standard deviations over seeds. The difference from the baseline and p (corrected by Holm) "
+        f"are on {', '.join(joint.splits)}{together} ({count_of(joint.sentences, 'sentence')}). The baseline is "
+        f"{baseline_label(comparison)}. LaTeX has in bold the highest score on each test set and all that are not "
+        f"significantly different from it (Bonferroni, all pairs)."
+    )
+    return [Heading("Scores on all test sets"), sets_table(comparison), Lines([caption])]
 
 
 def _scores(comparison: Comparison, split: OnSplit) -> list[Block]:
     caption = (
         f"Means and standard deviations over seeds. The baseline is {baseline_label(comparison)}. p is corrected by "
-        f"Holm; n.s. means not significantly different from the baseline. Less TER and perplexity is better. Entropy "
+        f"Holm; n.s. means not significantly different from the baseline. Less TER and perplexity is better. LaTeX has "
+        f"in bold the highest {TITLES[split.judge]} and all that are not significantly different from it (Bonferroni, "
+        f"all pairs), and the best figure of each other column, untested. Entropy "
         f"of the weights is in nats: 0 if all weight is on one piece, log S if S pieces have equal weight. Zeros are "
         f"weights of exactly 0."
     )
@@ -171,6 +219,27 @@ _COSTS = (
 )
 
 
+#: Less of its highest speed between two validations, and a training was probably disturbed. Alone on a machine, the
+#: lowest was 0.7 to 0.9 of it in nearly all runs of the study.
+_STEADY = 2 / 3
+
+
+def _uneven(comparison: Comparison) -> list[str]:
+    """A warning for runs whose speed of training was uneven."""
+    uneven = []
+    for run in (run for variant in comparison.variants for run in variant.runs):
+        speeds = [entry["train_tokens_per_second"] for entry in run.history if entry.get("train_tokens_per_second")]
+        if speeds and min(speeds) < _STEADY * max(speeds):
+            uneven.append(f"{run.name} ({min(speeds):,.0f} to {max(speeds):,.0f} tokens/s)")
+    if not uneven:
+        return []
+    return [
+        f"Speeds and minutes above, and curves by minutes, include runs that were probably trained beside other work, "
+        f"because their speed changed by more than a third between validations: {some(uneven)}. Do not compare these "
+        f"costs. speeds=false leaves them out."
+    ]
+
+
 def _costs(comparison: Comparison) -> Table:
     split = comparison.splits[0]
 
@@ -209,7 +278,7 @@ def _lengths(comparison: Comparison, split: OnSplit) -> list[Block]:
         return []
     caption = (
         f"Means over seeds, with 95 % bootstrap intervals over sentences. Bins have the same width on all splits; a "
-        f"bin with fewer than {FEW} sentences is joined with its neighbour."
+        f"bin with fewer than {FEW} sentences is joined with its neighbour. Bold in LaTeX is the highest, untested."
     )
     table = grid_table(split.by_length, comparison.labels, split.order)
     table = with_best(table, dict.fromkeys(table.header[1:], max), len(comparison.variants))
@@ -230,10 +299,21 @@ def _alignments(comparison: Comparison) -> list[Block]:
         ]
         table = Table([f"{gold.gold}, {count_of(gold.pairs, 'pair')}", *ways], rows)
         blocks.append(with_best(table, dict.fromkeys(ways, min), len(measured)))
+        if gold.unmeasured:
+            missing = some(gold.unmeasured)
+            blocks.append(
+                Lines(
+                    [
+                        f"Not measured on {gold.gold}, so that their variants are missing above: {missing}. Measure "
+                        f"each run with nmt.align."
+                    ]
+                )
+            )
     if not blocks:
         return []
     caption = (
-        "The links of each run against the word links named above, in per cent; less is better. The column 'attention' "
+        "The links of each run against the word links named above, in per cent; less is better, and bold is the lowest "
+        "rate, untested. The column 'attention' "
         "uses the head and the shift that were chosen on validation links; without such links, shift 0 and the mean of "
         "the heads of the penultimate layer. Saliency is gradient times input, which needs no attention. Names in "
         "brackets are links that no variant made: the diagonal links each target word to the source word at the same "
@@ -265,7 +345,8 @@ def _heatmaps(comparison: Comparison, split: OnSplit, most: int) -> list[Block]:
     caption = (
         "Weights over the same sentence pairs under forced decoding, with the source above and the reference at the "
         "left. Each map is of a variant's first seed and the heads that nmt.evaluate used (head=). In the HTML report, "
-        "choose two variants to see both, and their difference. A weight shows where the decoder looked, not why."
+        "choose two variants to see both, and their difference. A grey cell has a weight of exactly 0, a white one a "
+        "small weight. A weight shows where the decoder looked, not why."
     )
     drawn: list[Picture] = []
     sentences = []
@@ -293,7 +374,8 @@ def _viewed(line: int, panels: Sequence[tuple[str, AttentionMap]]) -> dict[str, 
 
 def as_text(comparison: Comparison) -> str:
     """The report for a terminal: the verdict, and the scores of each split."""
-    parts = ["\n".join(verdict(comparison))]
+    baseline = [] if comparison.baseline_chosen else [f"The baseline is {baseline_label(comparison)}."]
+    parts = ["\n".join([*verdict(comparison), *baseline])]
     for split in comparison.splits:
         table = scores_table(comparison, split)
         parts.append(plain_table([split.name, *table.header[1:]], table.rows))

@@ -57,6 +57,7 @@ class Comparing:
     slice_regex: str | None
     slice_labels: Path | None
     evaluate: bool
+    incomplete: bool
     batch_sentences: Positive
     device: str
     threads: Positive | None
@@ -159,6 +160,12 @@ def compare(request: Comparing) -> int:
     print(printable(report.as_text(comparison)))
     also = "also pictures/, tables/, curves.csv, report.json; in short: summary.md"
     print(printable(f"\nThe whole report: {folder / 'report.html'} ({also})"))
+    if problems and not request.incomplete:
+        print_message(
+            f"{verdict.count_of(len(problems), 'run')} left out, for the reasons above: {', '.join(problems)}. "
+            "The exit status is 1; incomplete=true accepts this."
+        )
+        return 1
     return 0
 
 
@@ -212,6 +219,11 @@ def _write_report(
     write_text(folder / "report.html", as_html(blocks, title))
     write_json(folder / "report.json", verdict.as_json(comparison))
     write_text(folder / "curves.csv", table_files.as_csv(table_files.learning_curves(comparison)))
+    segments, path = table_files.of_segments(comparison), folder / "segments.csv"
+    if segments.rows:
+        write_text(path, table_files.as_csv(segments))
+    else:
+        path.unlink(missing_ok=True)
     named = table_files.named([*blocks, *short])
     for name, table in named.items():
         for end, form in table_files.FORMS.items():

@@ -5,8 +5,8 @@ both errors: Student's t of the difference, with the standard error of `variance
 number of variants. Two more p-values describe where the noise is: approximate randomisation over sentences (Noreen
 1989; Riezler and Maxwell 2005, as sacreBLEU has it), which takes the runs as they are, and Student's t over runs, which
 takes the sentences as they are. Neither tests whether other seeds and other sentences would say the same, nor does the
-larger of both: where nothing differs, it rejects up to 10 % at a level of 5 % (docs/statistics.md). Where no variant
-has two seeds, the error is that of sentences alone, and no difference is called real.
+larger of both: where nothing differs, it rejects up to 10 % at a level of 5 % (docs/statistics.md). Where a variant has
+one run, and no other of its program has two, the error is that of sentences alone, and no difference is called real.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,17 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nmt.compare.variance import Deviations, Scorer, Statistics, Variance, error_of, interaction, pseudo_values
+from nmt.compare.variance import (
+    UNKNOWN,
+    Deviations,
+    PairNoise,
+    Sample,
+    Scorer,
+    Statistics,
+    interaction,
+    noise_of,
+    pseudo_values,
+)
 
 _CELLS = 20_000_000  # of the largest matrix of swaps, 4 bytes each
 POWER = 0.8
@@ -112,10 +122,12 @@ class Runs(NamedTuple):
     Attributes:
         counts: [K, N, S] sufficient statistics: seeds, sentences, statistics of the metric.
         seeds: the K numbers, each once.
+        program: its name; "" for this one. Another program's runs tell nothing of how much those of this one deviate.
     """
 
     counts: Statistics
     seeds: list[int]
+    program: str = ""
 
 
 def paired(first: Runs, second: Runs) -> tuple[Statistics, Statistics]:
@@ -137,11 +149,11 @@ class Contrast(NamedTuple):
         difference: the variant's mean over its seeds less the baseline's.
         error: its standard error, over sentences and seeds.
         p_sentences: of the randomisation over sentences, with the seeds that both have. A description, as is p_seeds.
-        p_seeds: of the t over runs; None if no variant has two seeds.
+        p_seeds: of the t over runs; None without an estimate of how much runs deviate.
         p: of the t with both errors, corrected for the number of tests.
         detectable: the smallest true difference that would have been found with probability 0.8.
         significant: whether p is below the level.
-        real: whether the difference is significant, and some variant has two seeds.
+        real: whether the difference is significant, also for other seeds.
     """
 
     difference: float
@@ -161,11 +173,11 @@ class DifferenceTest(NamedTuple):
         difference: of the means.
         noise: its variance, over sentences and seeds.
         p: of the t with both errors, not corrected.
-        p_seeds: of the t over runs; None if no variant has two seeds.
+        p_seeds: as in `Contrast`.
     """
 
     difference: float
-    noise: Variance
+    noise: PairNoise
     p: float
     p_seeds: float | None
 
@@ -173,7 +185,8 @@ class DifferenceTest(NamedTuple):
 def joined(texts: Sequence[Sequence[Runs]]) -> list[Runs]:
     """The runs of each variant on several texts, as if these were one."""
     return [
-        Runs(np.concatenate([runs.counts for runs in same], axis=1), same[0].seeds) for same in zip(*texts, strict=True)
+        same[0]._replace(counts=np.concatenate([runs.counts for runs in same], axis=1))
+        for same in zip(*texts, strict=True)
     ]
 
 
@@ -183,16 +196,20 @@ class Noise:
     def __init__(self, variants: Sequence[Runs], scorer: Scorer) -> None:
         """Take the runs of all variants, with as many sentences; the numbers of seeds may differ."""
         self.scores = [scorer(runs.counts.sum(1)).tolist() for runs in variants]
-        self.deviations = Deviations(self.scores)
-        self._values = [pseudo_values(runs.counts, scorer) for runs in variants]
-        self._interactions = [interaction(values) for values in self._values]
+        self._deviations = Deviations(self.scores, [runs.program for runs in variants])
+        self._samples = [Sample(pseudo_values(runs.counts, scorer), runs.seeds) for runs in variants]
+        self._interactions = [interaction(sample.values) for sample in self._samples]
+
+    @property
+    def collapsed(self) -> list[int]:
+        """The variants whose runs deviate so much that they have a deviation of their own."""
+        return [at for at in range(len(self.scores)) if len(self.scores[at]) > 1 and at not in self._deviations.alike]
 
     def between(self, first: int, second: int) -> DifferenceTest:
         """The test of one variant against another."""
         difference = float(np.mean(self.scores[second]) - np.mean(self.scores[first]))
-        noise = error_of(first, second, self._values, self._interactions, self.deviations)
-        over_runs = self.deviations.of_difference(first, second)
-        by_seeds = over_runs.p(difference) if over_runs.freedom else None
+        noise = noise_of(first, second, self._samples, self._interactions, self._deviations)
+        by_seeds = PairNoise(UNKNOWN, noise.runs).p(difference) if noise.runs.freedom else None
         return DifferenceTest(difference, noise, noise.p(difference), by_seeds)
 
 
@@ -231,5 +248,5 @@ def contrast_with(
 
 def p_by_seeds(first: int, second: int, groups: Sequence[Sequence[float]]) -> float | None:
     """The p of Student's t for two of several variants, from the scores of all runs; None if no variant has two."""
-    over_runs = Deviations(groups).of_difference(first, second)
-    return over_runs.p(float(np.mean(groups[first]) - np.mean(groups[second]))) if over_runs.freedom else None
+    over_runs = PairNoise(UNKNOWN, Deviations(groups).of_difference(first, second))
+    return over_runs.p(float(np.mean(groups[first]) - np.mean(groups[second]))) if over_runs.runs.freedom else None

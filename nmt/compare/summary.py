@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from nmt.compare import plots
 from nmt.compare.plots import ForestRow
 from nmt.compare.variants import Comparison
-from nmt.compare.verdict import baseline_label, count_of, judgement, p_text, verdict
+from nmt.compare.verdict import baseline_label, count_of, judgement, p_text, verdict_on_all, verdict_on_first
 from nmt.evaluation.metrics import TITLES
 from nmt.evaluation.references import AttentionMap
 from nmt.viewer.blocks import Block, Heading, Lines, Table
@@ -31,15 +31,20 @@ def summary(comparison: Comparison, *, speeds: bool = True) -> list[Block]:
     joint, baseline = comparison.joint, comparison.labels[comparison.baseline]
     labels = comparison.labels
     score, where = TITLES[joint.judge], ", ".join(joint.splits)
-    blocks: list[Block] = [Lines(verdict(comparison), lead=True)]
+    several = len(joint.splits) > 1
+    blocks: list[Block] = [Lines(verdict_on_first(comparison), lead=True)]
+    if several:
+        blocks.insert(0, Heading(f"Verdict on {comparison.splits[0].name}"))
     rows = [
-        ForestRow(f"less {baseline}", labels[test.second], test)
+        ForestRow(f"difference from {baseline}", labels[test.second], test)
         for test in sorted(joint.tests, key=lambda test: -test.difference)
     ]
     if rows:
         title = f"Differences in {score} on {where}, with {100 * (1 - comparison.alpha):g} % intervals"
+        together = f", on {where} together" if several else ""
         blocks += [
-            Heading("Differences from the baseline"),
+            Heading(f"Differences from the baseline{together}"),
+            *([Lines(verdict_on_all(comparison))] if several else []),
             plots.drawn("forest", plots.forest(rows, title, score), title),
         ]
         blocks.append(
@@ -47,7 +52,8 @@ def summary(comparison: Comparison, *, speeds: bool = True) -> list[Block]:
                 [
                     f"{where}: {count_of(joint.sentences, 'sentence')}. An interval covers other sentences and, with "
                     f"several seeds, other seeds. It is not corrected for the number of variants; p and the colours "
-                    f"are (Holm). The baseline is {baseline_label(comparison)}."
+                    f"are (Holm). The baseline is {baseline_label(comparison)}.",
+                    f"{score}: {comparison.splits[0].signatures[joint.judge]}",
                 ]
             )
         )
@@ -59,7 +65,9 @@ def summary(comparison: Comparison, *, speeds: bool = True) -> list[Block]:
         names = ", ".join(label for label, _ in panels)
         picture = plots.drawn("maps", plots.side_by_side(panels), f"attention weights of one sentence: {names}")
         first = "The first sentence with saved weights, of each variant's first seed."
-        lines = Lines([f"{first} A weight shows where the decoder looked, not why."])
+        lines = Lines(
+            [f"{first} A grey cell has a weight of exactly 0.", "A weight shows where the decoder looked, not why."]
+        )
         blocks += [Heading("One sentence, by attention"), picture, lines]
     if rows:
         blocks += [Heading("Every difference"), differences(rows)]

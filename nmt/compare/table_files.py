@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate, chain, count
 
+from nmt.compare.results import TESTED
 from nmt.compare.variants import Comparison
 from nmt.system.terminal import visible
 from nmt.viewer.blocks import Block, Heading, Table
@@ -145,6 +146,22 @@ def learning_curves(comparison: Comparison) -> Table:
                 figures = ("" if math.isnan(cell) else f"{cell:.10g}" for cell in cells)
                 rows.append([variant.label, run.name, str(run.seed), *figures])
     return Table(["variant", "run", "seed", *_COURSE], rows)
+
+
+def of_segments(comparison: Comparison) -> Table:
+    """A row for each line, run and further metric (`metrics=`) with its value."""
+    rows: list[list[str]] = []
+    for split in comparison.splits:
+        further = [metric for metric in split.contrasts if metric not in TESTED]
+        for variant in comparison.variants if further else ():
+            for run in variant.runs:
+                known = run.splits[split.name].counts
+                rows += [
+                    [split.name, str(line), variant.label, run.name, str(run.seed), metric, f"{value / weight:.10g}"]
+                    for metric in further
+                    for line, (value, weight) in enumerate(known[metric].tolist(), 1)
+                ]
+    return Table(["split", "line", "variant", "run", "seed", "metric", "value"], rows)
 
 
 #: The ends of the names of a table's files, with their forms.

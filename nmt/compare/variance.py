@@ -1,4 +1,4 @@
-"""The standard error of a difference between two variants: other sentences and other seeds would give another one.
+"""The noise of a difference between two variants: other sentences and other seeds would give another one.
 
 A score is a function of summed statistics, so a sentence has no score of its own. Its jackknife pseudo-value takes that
 place (Efron and Tibshirani 1993, section 11.5): N times the score of all sentences less N - 1 times that of all others.
@@ -11,18 +11,17 @@ of its mean has three parts:
 
 Two variants have the same sentences, so the sentences' part is that of the differences, with the interaction of these
 two variants. What is added is the deviation of whole runs: the runs' part less the interaction in it. Few runs know
-little of it, so it is pooled over the variants. Degrees of freedom are Satterthwaite's (1946), at least one: where
-variants are more alike than their runs, as those of one seed can be, less would make any interval endless.
+little of it, so it is pooled over the variants of one program.
 """
 
+import functools
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats  # type: ignore[import-untyped]
+from scipy import special, stats  # type: ignore[import-untyped]
 from scipy.optimize import brentq  # type: ignore[import-untyped]
 
 Statistics = npt.NDArray[np.float64]
@@ -30,6 +29,15 @@ Scorer = Callable[[Statistics], npt.NDArray[np.float64]]
 
 #: The level of the test that finds collapsed variants.
 LARGER = 0.05
+#: Chosen by the simulation in docs/statistics.md: without it, 7 % of pairs without a difference were called different.
+MARGIN = 0.1
+_LEAST = 1e-100  # p values below are this one
+
+
+@functools.lru_cache(maxsize=1024)
+def _t(level: float, freedom: float) -> float:
+    """The bound that |T| of Student's t exceeds with this probability."""
+    return float(-special.stdtrit(freedom, level / 2))
 
 
 class Variance(NamedTuple):
@@ -38,43 +46,82 @@ class Variance(NamedTuple):
     variance: float
     freedom: float
 
-    @property
-    def error(self) -> float:
-        """The standard error."""
-        return math.sqrt(self.variance)
-
-    def p(self, difference: float) -> float:
-        """P(|T| >= |difference / error|) of Student's t; a difference without any error is certain."""
-        if not self.freedom:
-            return 1.0
-        if not self.variance:
-            return float(difference == 0)
-        return float(2 * stats.t.sf(abs(difference) / self.error, self.freedom))
-
-    def interval(self, difference: float, level: float = 0.05) -> tuple[float, float]:
-        """The confidence interval of a difference; not a number at both ends if the error is unknown."""
-        reach = float(stats.t.isf(level / 2, self.freedom)) * self.error if self.freedom else math.nan
-        return difference - reach, difference + reach
-
-    def detectable(self, level: float, power: float) -> float:
-        """The true difference that a two-sided test at `level` finds with this power, by the noncentral t."""
-        if not self.freedom or not self.variance:
-            return 0.0
-        bound = stats.t.isf(level / 2, self.freedom)
-
-        def found(shift: float) -> float:
-            with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # its tails may not converge
-                return float(stats.nct.sf(bound, self.freedom, shift))
-
-        high = 2 * bound
-        while found(high) < power and math.isfinite(high):
-            high *= 2
-        if not (math.isfinite(found(high)) and math.isfinite(high)):
-            return math.inf  # of a handful of sentences
-        return float(self.error * brentq(lambda shift: found(shift) - power, 0.0, high))
+    def bound(self, level: float) -> float:
+        """The square of the bound that a difference of only this variance exceeds with the probability `level`."""
+        return self.variance * _t(level, self.freedom) ** 2 if self.freedom and self.variance else 0.0
 
 
 UNKNOWN = Variance(0.0, 0.0)
+
+
+class PairNoise(NamedTuple):
+    """The noise of a difference, whose parts have different degrees of freedom.
+
+    Each part counts with the bound of its own Student's t (Cochran and Cox 1950). Where few runs must tell how much
+    whole runs deviate, one t with Satterthwaite's degrees of freedom (1946) errs too often: runs that happen to be
+    alike seem to leave the noise of sentences alone, which many sentences know well.
+
+    Runs of one seed may share interaction. It cancels in the part of sentences, but not in that of runs, so that its
+    subtraction can leave too little. To subtract only what is not shared is never too low, and with many variants much
+    too high. One t, whose degrees of freedom take the part of runs to be at least the interaction in it, is a little
+    too low then, so `MARGIN` of the distance is added.
+
+    Attributes:
+        sentences: the part of sentences; unknown for one sentence.
+        runs: the part of runs; unknown without an estimate.
+        both: the interaction that both parts have.
+        shared: the share of it that the runs of both variants have in common, from 0 to 1.
+    """
+
+    sentences: Variance
+    runs: Variance
+    both: Variance = UNKNOWN
+    shared: float = 0.0
+
+    @property
+    def error(self) -> float:
+        """The standard error."""
+        return math.sqrt(self.sentences.variance + max(0.0, self.runs.variance - self.both.variance))
+
+    def reach(self, level: float) -> float:
+        """The difference that is exceeded with this probability if there is none; not a number if unknown."""
+        if not (self.sentences.freedom or self.runs.freedom):
+            return math.nan
+        bound = self._sum(level, self.both.variance)
+        if self.shared and self.both.variance:
+            unshared, single = self._sum(level, (1 - self.shared) * self.both.variance), self._satterthwaite(level)
+            bound = max(bound, min(unshared, single + MARGIN * (unshared - single)))
+        return math.sqrt(bound)
+
+    def _sum(self, level: float, less: float) -> float:
+        """The sum of the squared bounds, less some interaction, by the smaller of the two t."""
+        interaction = Variance(less, max(self.sentences.freedom, self.runs.freedom)).bound(level)
+        return self.sentences.bound(level) + max(0.0, self.runs.bound(level) - interaction)
+
+    def _satterthwaite(self, level: float) -> float:
+        """The squared bound of one t."""
+        parts = self.sentences, Variance(max(self.runs.variance, self.both.variance), self.runs.freedom), self.both
+        spread = sum(part.variance**2 / part.freedom for part in parts if part.freedom)
+        return Variance(self.error**2, max(1.0, self.error**4 / spread)).bound(level)
+
+    def p(self, difference: float) -> float:
+        """The level at which this difference is reached; a difference without any noise is certain."""
+        size = abs(difference)
+        if not size or math.isnan(self.reach(0.5)):
+            return 1.0
+        if self.reach(_LEAST) <= size:
+            return _LEAST if self.error else 0.0
+        return math.exp(brentq(lambda log: self.reach(math.exp(log)) - size, math.log(_LEAST), 0.0))
+
+    def interval(self, difference: float, level: float = 0.05) -> tuple[float, float]:
+        """The confidence interval of a difference; not a number at both ends if the noise is unknown."""
+        reach = self.reach(level)
+        return difference - reach, difference + reach
+
+    def detectable(self, level: float, power: float) -> float:
+        """The true difference that a two-sided test at `level` finds with this power (Bloom 1995); 0 if unknown."""
+        found = self.reach(level) + self.reach(2 * (1 - power))
+        return 0.0 if math.isnan(found) else found
 
 
 def pseudo_values(counts: Statistics, scorer: Scorer) -> Statistics:
@@ -98,33 +145,69 @@ def interaction(values: Statistics) -> Variance:
     runs, sentences = values.shape
     if runs < 2 or sentences < 2:
         return UNKNOWN
-    rest = values - values.mean(0) - values.mean(1, keepdims=True) + values.mean()
     freedom = (runs - 1) * (sentences - 1)
-    return Variance(float((rest**2).sum()) / freedom, freedom)
+    return Variance(float((_rest(values) ** 2).sum()) / freedom, freedom)
+
+
+def _rest(values: Statistics) -> Statistics:
+    """What neither run nor sentence explains."""
+    rest: Statistics = values - values.mean(0) - values.mean(1, keepdims=True) + values.mean()
+    return rest
+
+
+class Sample(NamedTuple):
+    """A variant's pseudo-values [K, N] and the seeds of its K runs, each once."""
+
+    values: Statistics
+    seeds: Sequence[int]
+
+
+def shared_interaction(first: Sample, second: Sample) -> float:
+    """The share of their interaction that two variants have in common, from 0 to 1.
+
+    It is the correlation in the seeds that both have, times the share of these. One seed alone does not tell: then all
+    of it may be common.
+    """
+    both = [seed for seed in first.seeds if seed in second.seeds]
+    correlation = float(bool(both))
+    if len(both) > 1:
+        one, other = (_rest(each.values[[each.seeds.index(seed) for seed in both]]) for each in (first, second))
+        scale = math.sqrt(float((one**2).sum() * (other**2).sum()))
+        correlation = min(1.0, max(0.0, float((one * other).sum()) / scale)) if scale else 0.0
+    return correlation * 2 * len(both) / (len(first.seeds) + len(second.seeds))
 
 
 class Deviations:
     """How much the runs of each variant deviate.
 
-    The variance is pooled over the variants, without collapsed ones: those of which Cochran's test finds the largest
-    variance too large for the others (1941, Annals of Eugenics 11; repeated until it finds none). These have their own
-    (Welch 1947). A variant with one run has the variance pooled over all variants.
+    The variance is pooled over the variants of one program, without collapsed ones: those of which Cochran's test
+    finds the largest variance too large for the others (1941, Annals of Eugenics 11; repeated until it finds none).
+    These have their own (Welch 1947). A variant with one run has the variance pooled over all variants of its program;
+    where none of these has two runs, it is unknown.
     """
 
-    def __init__(self, groups: Sequence[Sequence[float]]) -> None:
-        """Take the scores of the runs of all variants."""
+    def __init__(self, groups: Sequence[Sequence[float]], programs: Sequence[str] = ()) -> None:
+        """Take the scores of the runs of all variants, and the program of each (by default the same)."""
+        self._programs = programs or [""] * len(groups)
         self._counts = [len(scores) for scores in groups]
         self._squares = [float(np.var(scores)) * len(scores) for scores in groups]
-        alike = sorted((at for at, count in enumerate(self._counts) if count > 1), key=lambda at: self._of([at]))
-        while len(alike) > 1 and self._larger(alike[-1], alike[:-1]) < LARGER / len(alike):
-            alike.pop()
-        self.alike = sorted(alike)
+        self.alike: list[int] = []
+        for program in dict.fromkeys(self._programs):
+            alike = sorted(self._several(program), key=lambda at: self._of([at]))
+            while len(alike) > 1 and self._larger(alike[-1], alike[:-1]) < LARGER / len(alike):
+                alike.pop()
+            self.alike += sorted(alike)
+
+    def _several(self, program: str) -> list[int]:
+        """The variants of a program that have at least two runs."""
+        return [at for at, count in enumerate(self._counts) if count > 1 and self._programs[at] == program]
 
     def pool(self, at: int) -> list[int]:
         """The variants over which the variance of this one is pooled."""
+        same = self._several(self._programs[at])
         if self._counts[at] < 2:
-            return [other for other, count in enumerate(self._counts) if count > 1]
-        return self.alike if at in self.alike else [at]
+            return same
+        return [other for other in same if other in self.alike] if at in self.alike else [at]
 
     def of_mean(self, at: int) -> Variance:
         """The variance of the mean of a variant's runs."""
@@ -132,11 +215,18 @@ class Deviations:
         return Variance(part.variance / self._counts[at], part.freedom)
 
     def of_difference(self, first: int, second: int) -> Variance:
-        """The variance of the difference of two variants' means."""
+        """The variance of the difference of two variants' means; unknown if that of one is.
+
+        Degrees of freedom of two pools are Welch's.
+        """
         parts = [self.of_mean(first), self.of_mean(second)]
+        if not all(part.freedom for part in parts):
+            return UNKNOWN
+        total = parts[0].variance + parts[1].variance
         if self.pool(first) == self.pool(second):
-            return Variance(parts[0].variance + parts[1].variance, parts[0].freedom)
-        return _sum(parts)
+            return Variance(total, parts[0].freedom)
+        spread = sum(part.variance**2 / part.freedom for part in parts)
+        return Variance(total, total**2 / spread if spread else min(part.freedom for part in parts))
 
     def _of(self, pool: Sequence[int]) -> Variance:
         freedom = sum(self._counts[at] - 1 for at in pool)
@@ -150,29 +240,20 @@ class Deviations:
         return float(stats.f.sf(part.variance / pooled.variance, part.freedom, pooled.freedom))
 
 
-def _sum(parts: Sequence[Variance], less: Variance = UNKNOWN) -> Variance:
-    """The sum of variances less a smaller one that they contain, with Satterthwaite's degrees of freedom."""
-    known = [part for part in parts if part.freedom]
-    total = sum(part.variance for part in known) - less.variance
-    if not total:
-        return Variance(0.0, min((part.freedom for part in known), default=0.0))
-    spread = sum(part.variance**2 / part.freedom for part in (*known, less) if part.freedom)
-    return Variance(total, max(1.0, total**2 / spread))
-
-
-def error_of(
-    first: int, second: int, values: Sequence[Statistics], interactions: Sequence[Variance], runs: Deviations
-) -> Variance:
-    """The variance of the difference of two variants, from the pseudo-values [K, N] of all and their interactions."""
-    sentences, over_runs = by_sentences(values[first], values[second]), runs.of_difference(first, second)
+def noise_of(
+    first: int, second: int, samples: Sequence[Sample], interactions: Sequence[Variance], runs: Deviations
+) -> PairNoise:
+    """The noise of the difference of two variants, from the pseudo-values of all and their interactions."""
+    sides = [samples[first], samples[second]]
+    sentences, over_runs = by_sentences(sides[0].values, sides[1].values), runs.of_difference(first, second)
     if not over_runs.freedom:
-        return sentences
-    both = freedom = 0.0
-    for at in (first, second):
-        pool = runs.pool(at)
-        weights = [len(values[other]) - 1 for other in pool]
-        both += np.average([interactions[other].variance for other in pool], weights=weights) / values[at].size
-        freedom += sum(interactions[other].freedom for other in pool)
-    if sentences.freedom and over_runs.variance <= both:
-        return sentences  # runs deviate by nothing but their interaction with sentences
-    return _sum([sentences, over_runs], Variance(both, freedom))
+        return PairNoise(sentences, UNKNOWN)
+    pools = [runs.pool(at) for at in (first, second)]
+    parts = []
+    for pool in pools:
+        weights = [len(samples[other].seeds) - 1 for other in pool]
+        parts.append(float(np.average([interactions[other].variance for other in pool], weights=weights)))
+    counts = [len(side.seeds) for side in sides]
+    both = (parts[0] / counts[0] + parts[1] / counts[1]) / sides[0].values.shape[1]
+    freedom = sum(interactions[other].freedom for other in {*pools[0], *pools[1]})
+    return PairNoise(sentences, over_runs, Variance(both, freedom), shared_interaction(*sides))

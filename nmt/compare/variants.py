@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nmt.compare.buckets import source_length
-from nmt.compare.comparable import common, comparable, is_named, machines, without_seed
+from nmt.compare.comparable import common, comparable, is_named, machines, unequal, without_seed
 from nmt.compare.estimates import Bootstrap
 from nmt.compare.families import Family, Joint, families, tests
 from nmt.compare.grid import Grid, grid
@@ -98,6 +98,10 @@ class OnSplit(NamedTuple):
         """The score of a variant, by the metric that judges."""
         return self.figures[at][self.judge]
 
+    def decimals(self, metric: str) -> int:
+        """How many its figures are shown with: more for metrics of which 1 or so is the most."""
+        return 4 if max(abs(figures[metric].mean) for figures in self.figures if metric in figures) < 2 else 2
+
 
 class OnGold(NamedTuple):
     """All variants against the same gold links.
@@ -108,6 +112,7 @@ class OnGold(NamedTuple):
         rates: for each variant {a way to read links: alignment error rate in per cent}, with `ATTENTION` if every run
             has attention; empty if a run of the variant was not measured.
         by_hand: whether the attention's shift was set by hand in some runs.
+        unmeasured: the names of runs that were not measured, whose variants are left out.
         without_model: the rates of baselines that need no model, by name.
     """
 
@@ -115,6 +120,7 @@ class OnGold(NamedTuple):
     pairs: int
     rates: list[dict[str, Spread]]
     by_hand: bool
+    unmeasured: list[str]
     without_model: Mapping[str, float]
 
 
@@ -123,10 +129,8 @@ class Comparison(NamedTuple):
 
     Attributes:
         variants: in the order of the runs.
-        baseline: number of the variant that the others are tested against.
-        baseline_chosen: whether a user chose the baseline; else it is the first variant.
+        baseline: number of the variant that the others are tested against; the first unless `baseline_chosen`.
         splits: the verdict is about the first.
-        golds: the alignment error rates.
         differing: the settings in which the variants differ.
         apart: runs that were left out, each with the reason.
         notes: for the reader.
@@ -190,12 +194,8 @@ def compare(
     first = 0 if baseline is None else _baseline(baseline, variants, results, dict(apart))
     every = [result for variant in variants for result in variant.runs]
     shared, notes = common(every)
-    if len({tuple(run.seed for run in variant.runs) for variant in variants}) > 1:
-        notes.append(
-            "The variants have different seeds: means, differences and the test over seeds take all of them, the test "
-            "over sentences those that both variants have (where they share none, the first of both)."
-        )
-    notes += machines(every, shared)
+    seeds = {variant.label: [run.seed for run in variant.runs] for variant in variants}
+    notes += [*unequal(seeds), *machines(every, shared)]
     splits = [_on_split(name, variants, first, alpha, trials, sentences) for name in shared]
     if not splits:
         raise UserError("No split is scored for all runs. Score each of them: python -m nmt.evaluate run=RUN")
@@ -271,9 +271,6 @@ def _baseline(name: str, variants: Sequence[Variant], results: Sequence[Result],
     raise UserError(f"baseline={name} is not one of the variants.{nearest(name, known)} {listed}")
 
 
-# Figures
-
-
 def spread(values: Sequence[float]) -> Spread:
     """Mean and sample standard deviation."""
     with np.errstate(invalid="ignore"):  # of an infinite perplexity
@@ -314,7 +311,9 @@ def _golds(variants: Sequence[Variant]) -> list[OnGold]:
         name = first.gold if names.count(first.gold) == 1 else f"{first.gold} ({key})"
         by_hand = any(aligned.shift_from == "set" for aligned in every)
         without_model = {label: rate for aligned in every for label, rate in aligned.without_model.items()}
-        golds.append(OnGold(name, first.pairs, rates, by_hand, without_model))
+        ours = (run for variant in variants for run in variant.runs if SYSTEM not in run.settings)
+        unmeasured = [run.name for run in ours if key not in run.aligned]
+        golds.append(OnGold(name, first.pairs, rates, by_hand, unmeasured, without_model))
     return golds
 
 
@@ -360,7 +359,11 @@ def _on_split(
 
 def _runs(variants: Sequence[Variant], split: str, metric: str) -> list[Runs]:
     return [
-        Runs(np.stack([run.splits[split].counts[metric] for run in variant.runs]), [run.seed for run in variant.runs])
+        Runs(
+            np.stack([run.splits[split].counts[metric] for run in variant.runs]),
+            [run.seed for run in variant.runs],
+            str(variant.runs[0].settings.get(SYSTEM, "")),
+        )
         for variant in variants
     ]
 
@@ -380,7 +383,8 @@ def _joint(splits: Sequence[OnSplit], variants: Sequence[Variant], baseline: int
     same = same if splits[0].name in same else [splits[0].name]
     runs = joined([_runs(variants, name, judge) for name in same])
     pairs = [(baseline, other) for other in range(len(variants)) if other != baseline]
-    return Joint(same, runs[0].counts.shape[1], judge, tests(pairs, Noise(runs, SCORERS[judge]), alpha))
+    noise = Noise(runs, SCORERS[judge])
+    return Joint(same, runs[0].counts.shape[1], judge, tests(pairs, noise, alpha), noise.collapsed)
 
 
 def _differences(counts: Sequence[Statistics], most: int) -> list[Difference]:

@@ -17,15 +17,23 @@ from nmt.evaluation.metrics import ORDER, TITLES, Metric
 #: Scores under which hypotheses share little more than frequent words, or letters, with their references.
 LEARNT: Mapping[Metric, int] = {"bleu": 5, "chrf": 20}
 
+#: From this ratio on, runs that a limit of minutes has ended were trained unequally.
+UNEQUAL = 1.1
+
 
 def verdict(comparison: Comparison) -> list[str]:
-    """The variant to use, with reasons; the most important line first."""
+    """The variant to use on the first split, with reasons; the most important line first; then on all test sets."""
+    return [*verdict_on_first(comparison), *verdict_on_all(comparison)]
+
+
+def verdict_on_first(comparison: Comparison) -> list[str]:
+    """The verdict without the tests on all test sets together."""
     split, variants = comparison.splits[0], comparison.variants
     if len(variants) == 1:
         label, score = variants[0].label, _score_of(comparison, 0)
         return [f"There is one variant, {label}, with {score}: nothing to compare it with."]
     lines = _against_baseline(comparison) if comparison.baseline_chosen else _highest(comparison)
-    lines += [*_joint(comparison), *_reach(comparison)]
+    lines += _reach(comparison)
     if split.judge == "chrf":
         lines.append(
             f"Judged by chrF: most references of {split.name} have fewer than {ORDER} tokens, which BLEU cannot judge."
@@ -33,6 +41,7 @@ def verdict(comparison: Comparison) -> list[str]:
     if split.score(split.best).mean < LEARNT[split.judge]:
         below = f"{TITLES[split.judge]} below {LEARNT[split.judge]}"
         lines.append(f"No variant has learnt to translate ({below}): their differences may be chance.")
+    lines += _unequal_training(comparison)
     if _one_seed(comparison):
         lines.append(
             "Every variant has one seed, and another seed may reverse a difference. Train more seeds (seed=1,2,3)."
@@ -43,23 +52,20 @@ def verdict(comparison: Comparison) -> list[str]:
     return lines
 
 
-def _joint(comparison: Comparison) -> list[str]:
+def verdict_on_all(comparison: Comparison) -> list[str]:
     """What the tests on all test sets at once say of the baseline; nothing for one set."""
     joint, labels = comparison.joint, comparison.labels
     if len(joint.splits) < 2:
         return []
-    found = {
-        side: [
-            f"{labels[test.second]} ({test.difference:+.2f}, {interval_text(test)}; {_p(test.p)})"
-            for test in joint.tests
-            if test.significant and (test.difference > 0) == (side == "better")
-        ]
-        for side in ("better", "worse")
-    }
+    found: dict[str, list[str]] = {}
+    for test in joint.tests:
+        if test.significant:
+            text = f"{labels[test.second]} ({test.difference:+.2f}, {interval_text(test)}; {_p(test.p)})"
+            found.setdefault(judgement(test), []).append(text)
     where = f"On {', '.join(joint.splits)} together ({count_of(joint.sentences, 'sentence')})"
-    said = [f"{side}: {some(names)}" for side, names in found.items() if names] or ["no variant"]
-    relation = _significantly(comparison, f"different from {labels[comparison.baseline]}")
-    return [f"{where}, {relation[0].lower()}{relation[1:]}: {'; '.join(said)}."]
+    said = [f"{side}: {some(names)}" for side, names in found.items()]
+    against = f"compared with {labels[comparison.baseline]}"
+    return [f"{where}, {against}: {'; '.join(said) or 'no variant is significantly different'}."]
 
 
 def _alignment(comparison: Comparison, gold: OnGold) -> str:
@@ -120,6 +126,29 @@ def _reach(comparison: Comparison) -> list[str]:
     ]
 
 
+def _unequal_training(comparison: Comparison) -> list[str]:
+    """A warning if a limit of minutes has bought the runs different numbers of updates or epochs."""
+    runs = [run for variant in comparison.variants for run in variant.runs]
+    limited = {
+        run.name
+        for run in runs
+        if (most := run.settings.get("trainer.minutes")) and run.training.get("minutes", 0.0) >= 0.99 * most
+    }
+    for key, unit in (("step", "updates"), ("epochs", "epochs")):
+        counts = {run.name: run.training[key] for run in runs if key in run.training}
+        if counts and max(counts.values()) > UNEQUAL * min(counts.values()):
+            most, least = max(counts, key=counts.__getitem__), min(counts, key=counts.__getitem__)
+            if not limited & {most, least}:
+                return []
+            digits = ",.0f" if key == "step" else ",.4g"
+            return [
+                f"Unequal training: {most} has {counts[most]:{digits}} {unit}, {least} {counts[least]:{digits}}, "
+                f"because minutes limited the training. A difference may come from this alone. Train all for the same "
+                f"number of updates (trainer.steps=N trainer.minutes=null)."
+            ]
+    return []
+
+
 def _one_seed(comparison: Comparison) -> bool:
     return all(len(variant.runs) == 1 for variant in comparison.variants)
 
@@ -167,18 +196,15 @@ def _against_baseline(comparison: Comparison) -> list[str]:
         line = _use(comparison, best, test)
     else:
         line = (
-            f"{top} is better than the baseline {base} on these sentences ({_score_of(comparison, best)}, "
-            f"{test.difference:+.2f}, {_p(test.p)}), with one seed each: other seeds may reverse it."
+            f"{top} is better than the baseline {base}{ONE_SEED} ({_score_of(comparison, best)}, "
+            f"{test.difference:+.2f}, {_p(test.p)}): other seeds may reverse it."
         )
-    lines = [line, *_not_different(comparison, near)]
-    worse = [
-        f"{label} ({other.difference:+.2f})"
+    worse = {
+        f"{label} ({other.difference:+.2f})": other.real
         for label, other in zip(labels, split.tests, strict=True)
         if other is not None and other.significant and other.difference < 0
-    ]
-    if worse:
-        lines.append(f"{_significantly(comparison, 'worse than the baseline')}: {'; '.join(worse)}.")
-    return lines
+    }
+    return [line, *_not_different(comparison, near), *_lists("worse than the baseline", worse)]
 
 
 def _use(comparison: Comparison, at: int, test: Contrast) -> str:
@@ -193,23 +219,24 @@ def _highest(comparison: Comparison) -> list[str]:
     """The verdict without a chosen baseline: each variant against the highest."""
     split, best = comparison.splits[0], comparison.splits[0].best
     top, score = comparison.labels[best], _score_of(comparison, best)
-    if not split.near:
-        use = f"{top} has the highest score" if _one_seed(comparison) else f"Use {top}"
-        above = _significantly(comparison, "above every other variant")
-        return [f"{use}: {score}, {above[0].lower()}{above[1:]}."]
-    lines = [f"{top} has the highest score: {score}. Its lead over some variants is not significant."]
-    lines += _not_different(comparison, split.near)
-    lower = [at for at in range(len(comparison.variants)) if at not in (best, *split.near)]
-    if lower:
-        lines.append(f"{_significantly(comparison, f'lower than {top}')}: {_scored_names(comparison, lower)}.")
-    return lines
+    lower = {
+        _scored_names(comparison, [at]): test.real
+        for at, test in enumerate(split.to_best)
+        if test is not None and test.significant
+    }
+    if not split.near and all(lower.values()):
+        return [f"Use {top}: {score}, significantly above every other variant."]
+    lead = " Its lead over some variants is not significant." if split.near else ""
+    lines = [f"{top} has the highest score: {score}.{lead}", *_not_different(comparison, split.near)]
+    return lines + _lists(f"lower than {top}", lower)
 
 
-def _significantly(comparison: Comparison, relation: str) -> str:
-    """A relation with its certainty."""
-    if _one_seed(comparison):
-        return f"{relation[0].upper()}{relation[1:]} on these sentences, with one seed each"
-    return f"Significantly {relation}"
+def _lists(relation: str, names: Mapping[str, bool]) -> list[str]:
+    """The variants with a relation: those of which it is significant for other seeds, and the others."""
+    real, others = ([name for name, known in names.items() if known == side] for side in (True, False))
+    lines = [f"Significantly {relation}: {'; '.join(real)}."] if real else []
+    relation = f"{relation[0].upper()}{relation[1:]}"
+    return lines + ([f"{relation}{ONE_SEED}: {'; '.join(others)}."] if others else [])
 
 
 def _scored_names(comparison: Comparison, indices: Sequence[int]) -> str:
@@ -245,7 +272,8 @@ def count_of(number: int, noun: str) -> str:
 def baseline_label(comparison: Comparison) -> str:
     """The label of the baseline, with a note if nobody chose it."""
     label = comparison.labels[comparison.baseline]
-    return label if comparison.baseline_chosen else f"{label} (the first variant, because baseline= is not set)"
+    first = "the first run, because baseline= is not set; the runs of a folder are in alphabetical order"
+    return label if comparison.baseline_chosen else f"{label} ({first})"
 
 
 NOT_SIGNIFICANT = "n.s."
@@ -253,7 +281,7 @@ ONE_SEED = " on these sentences, one seed"
 
 
 def judgement(contrast: Contrast | OneSetting | None) -> str:
-    """A test in a few words: "baseline", "n.s.", "better" or "worse" (with `ONE_SEED` if every variant has one)."""
+    """A test in a few words: "baseline", "n.s.", "better" or "worse" (with `ONE_SEED` if other seeds are unknown)."""
     if contrast is None:
         return "baseline"
     if not contrast.significant:
@@ -282,7 +310,11 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
         "alignments": [
             {**gold._asdict(), "rates": dict(zip(labels, gold.rates, strict=True))} for gold in comparison.golds
         ],
-        "joint": {**comparison.joint._asdict(), "tests": [_named(test, labels) for test in comparison.joint.tests]},
+        "joint": {
+            **comparison.joint._asdict(),
+            "tests": [_named(test, labels) for test in comparison.joint.tests],
+            "collapsed": [labels[at] for at in comparison.joint.collapsed],
+        },
         "apart": [{"run": name, "reason": reason} for name, reason in comparison.apart],
         "notes": comparison.notes,
     }

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from nmt.system.errors import SettingError, UserError, nearest
+from nmt.system.errors import SettingError, UnknownSettingError, nearest
 
 Part = TypeVar("Part")
 
@@ -79,7 +79,9 @@ def checked(constructor: Callable[..., Part], settings: Mapping[str, Any], key: 
         if name not in known:
             setting = f"{key}.{name}" if key else name
             takes = f"It takes {', '.join(known)}."
-            raise UserError(f"{setting} is not a setting of {constructor.__name__}.{nearest(name, known)} {takes}")
+            raise UnknownSettingError(
+                f"{setting} is not a setting of {constructor.__name__}.{nearest(name, known)} {takes}"
+            )
     hints = hints_of(constructor)
     values = {name: taken(name, value, hints.get(name, Any), key) for name, value in settings.items()}
 

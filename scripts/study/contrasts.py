@@ -11,14 +11,37 @@ import numpy as np
 
 from nmt.compare.families import OneSetting, corrected
 from nmt.compare.significance import DifferenceTest, Noise, Runs, bleu_of, holm, joined
-from nmt.compare.variance import Deviations, Variance
+from nmt.compare.variance import UNKNOWN, Deviations, PairNoise
 from study.records import Run
+from study.rows import NORMALISERS
 
 ALPHA = 0.05
 DEFAULT = "luong-general"  # the attention and wiring of nmt.train without overrides
 #: The test sets that are tested together. The long lines are sentences of the first, so they are not a further set.
 SPLITS = ("test_2016_flickr", "test_2017_flickr")
-STUDIES = {"short": "4 epochs", "converged": "16 epochs", "back": "16 epochs, en-de"}
+
+
+class Experiment(NamedTuple):
+    """Runs that are compared with each other: what they are, the row the others are held against, the test sets."""
+
+    label: str
+    reference: str = DEFAULT
+    splits: Sequence[str] = SPLITS
+
+
+#: Studies by name. One without records yet is left out of everything.
+STUDIES = {
+    "short": Experiment("4 epochs"),
+    "converged": Experiment("16 epochs"),
+    "back": Experiment("16 epochs, en-de"),
+    "normalisers": Experiment("4 epochs, normalisers"),
+    "again": Experiment("4 epochs, again"),
+    "normalisers-transformer": Experiment("4 epochs, Transformer", "transformer-softmax"),
+    "joined": Experiment("4 epochs, some captions joined"),
+    "tanaka": Experiment("4 epochs, ja-en", splits=("held_out", "test")),
+    "french": Experiment("4 epochs, en-fr"),
+    "ended": Experiment("4 epochs and 1", "ended-plain"),
+}
 Rows = Mapping[str, Sequence[Run]]
 #: Of each row the microseconds a target token, "training" and "translating", in rounds that all rows took in turn.
 Costs = Mapping[str, Mapping[str, list[float]]]
@@ -36,7 +59,7 @@ class Pair(NamedTuple):
     @property
     def label(self) -> str:
         """The pair in words."""
-        return f"{self.second} less {self.first}, {STUDIES[self.study]}"
+        return f"{self.second} against {self.first}, {STUDIES[self.study].label}"
 
 
 def _pairs(study: str, first: str, *others: str) -> list[Pair]:
@@ -46,7 +69,8 @@ def _pairs(study: str, first: str, *others: str) -> list[Pair]:
 GROUPS: Mapping[str, Sequence[Pair]] = {
     "Attention at all": [*_pairs("converged", "none", DEFAULT, "bahdanau"), *_pairs("short", "none", DEFAULT)],
     "When the decoder asks": [
-        *(pair for study in STUDIES for pair in _pairs(study, DEFAULT, "conditional")),
+        *(pair for study in ("short", "converged", "back") for pair in _pairs(study, DEFAULT, "conditional")),
+        *(pair for study in ("tanaka", "french", "joined") for pair in _pairs(study, DEFAULT, "conditional")),
         *_pairs("converged", "bahdanau", "conditional", DEFAULT),
         *_pairs("short", "bahdanau", "conditional", "luong-additive"),
     ],
@@ -61,21 +85,35 @@ GROUPS: Mapping[str, Sequence[Pair]] = {
         *_pairs("back", DEFAULT, "luong-dot-projected"),
         *_pairs("short", "luong-dot-projected", "luong-scaled_dot-projected"),
     ],
-    "Window": _pairs("short", DEFAULT, *(f"luong-local_{kind}-{radius}" for kind in "mp" for radius in (4, 2))),
+    "Window": [
+        *_pairs("short", DEFAULT, *(f"luong-local_{kind}-{radius}" for kind in "mp" for radius in (4, 2))),
+        *_pairs("again", DEFAULT, "luong-local_p-10"),
+    ],
+    "Normaliser": [
+        *_pairs("normalisers", DEFAULT, *(f"{DEFAULT}-{name}" for name in NORMALISERS)),
+        *_pairs("normalisers-transformer", "transformer-softmax", *(f"transformer-{name}" for name in NORMALISERS)),
+    ],
     "Heads of a recurrent decoder": [
         pair
         for stem in ("bahdanau", "luong-dot", "luong-scaled_dot")
         for pair in _pairs("short", f"{stem}-projected", f"{stem}-heads-2", f"{stem}-heads-4")
     ],
-    "Coverage": _pairs("short", "bahdanau", "coverage"),
+    "Coverage": [
+        *_pairs("short", "bahdanau", "coverage"),
+        *_pairs("ended", "ended-plain", "ended-coverage", "ended-coverage-loss"),
+    ],
     "Hard read": [
         *_pairs("short", "hard-soft-half", "hard"),
         *_pairs("short", "luong-additive-nofeed", "hard-enumerate"),
+        *_pairs("again", "luong-additive-nofeed", "hard-enumerate"),
+        *_pairs("again", "enumerate-heaviest-beam", "enumerate-k4-beam", "hard-enumerate"),
+        *_pairs("again", "soft-greedy", "enumerate-heaviest-greedy", "enumerate-marginal-greedy"),
     ],
     "Family, one recipe": [
         *_pairs("converged", DEFAULT, "gru-transformer", "transformer"),
         *_pairs("converged", "transformer", "gru-transformer"),
         *_pairs("short", DEFAULT, "conv", "gru-transformer", "transformer-luong", "transformer"),
+        *_pairs("tanaka", DEFAULT, "transformer"),
     ],
 }
 
@@ -110,7 +148,7 @@ def of_group(tests: Mapping[str, Tests], pairs: Sequence[Pair]) -> list[OneSetti
     return corrected([(0, 0)] * len(pairs), tested, ALPHA)
 
 
-def after_equal_time(rows: Rows, costs: Costs, first: str, second: str) -> tuple[float, Variance]:
+def after_equal_time(rows: Rows, costs: Costs, first: str, second: str) -> tuple[float, PairNoise]:
     """The difference in validation BLEU at the last moment that both rows have reached, and its error over seeds.
 
     An epoch has the same tokens in all rows, so its time is in proportion to the cost of a token. BLEU is interpolated
@@ -122,7 +160,7 @@ def after_equal_time(rows: Rows, costs: Costs, first: str, second: str) -> tuple
     deviations = Deviations([[run.history[-1]["valid_bleu"] for run in runs] for runs in rows.values()])
     names = list(rows)
     start, end = ends
-    return end - start, deviations.of_difference(names.index(first), names.index(second))
+    return end - start, PairNoise(UNKNOWN, deviations.of_difference(names.index(first), names.index(second)))
 
 
 def _bleu_after(run: Run, epochs: float) -> float:
@@ -150,5 +188,5 @@ def link_differences(rows: Rows, gold: str, way: str) -> list[tuple[str, float, 
     names = [name for name in weights if len(others.get(name, [])) == len(weights[name])]
     values = [[one - other for one, other in zip(weights[name], others[name], strict=True)] for name in names]
     deviations, means = Deviations(values), [statistics.fmean(each) for each in values]
-    p_values = holm([deviations.of_mean(at).p(mean) for at, mean in enumerate(means)])
+    p_values = holm([PairNoise(UNKNOWN, deviations.of_mean(at)).p(mean) for at, mean in enumerate(means)])
     return list(zip(names, means, p_values, strict=True))

@@ -12,6 +12,7 @@ from nmt.compare.significance import bleu_of
 from nmt.compare.summary import differences
 from nmt.compare.verdict import judgement, p_text
 from nmt.drawing.style import png
+from nmt.inspection.explanation import rank_correlation
 from nmt.system.errors import UserError
 from nmt.viewer.blocks import Picture, Table
 from study.contrasts import (
@@ -30,27 +31,43 @@ from study.contrasts import (
     of_group,
 )
 
+#: Records beside the parquet files: `Study` has what they are.
+FURTHER = ("costs", "maps", "erasure")
 SILVER = "test_2016_flickr.de-en.sp, words=moses"
+AGREEMENTS = (
+    *("attention/erasure", "gradient/erasure", "attention/gradient"),  # by size, as `explain` has them
+    *("signed attention/erasure", "signed gradient/erasure"),
+    *("top attention", "top gradient", "top chance"),
+)
 LONG = "test_2016_joined.de-5e5df5"
-LABELS = {"test_2016_flickr": "test_2016", "test_2017_flickr": "test_2017", LONG: "long lines"}
+LABELS = {"test_2016_flickr": "test_2016", "test_2017_flickr": "test_2017", "test_2016_joined": "long lines"}
 FAMILIES = ("none", "bahdanau", DEFAULT, "conditional", "gru-transformer", "transformer")
 
 
 class Study:
     """All records, their tests, and everything that is made of them."""
 
-    def __init__(self, rows: Mapping[str, Rows], costs: Costs, maps: Mapping[str, Any]) -> None:
-        self.rows, self.costs, self._maps = rows, costs, maps
-        self.tests = {study: Tests(rows[study]) for study in STUDIES}
-        self.lines = [
-            ForestRow(group, pair.label, test)
-            for group, pairs in GROUPS.items()
-            for pair, test in zip(pairs, of_group(self.tests, pairs), strict=True)
-        ]
+    def __init__(
+        self, rows: Mapping[str, Rows], costs: Costs, maps: Mapping[str, Any], erasure: Sequence[Mapping[str, Any]]
+    ) -> None:
+        """`maps` are weights of one sentence by row.
+
+        `erasure` has of a run its "study", "row" and "seed", and means over the first 200 sentences of test_2016 under
+        their references: rank correlations of the measures of `nmt.inspection.explanation` by size, such as
+        "attention/erasure", and with their signs ("signed attention/erasure"); "top attention" and "top gradient": the
+        share of target words whose largest source word is that by erasure, and "top chance", of a word drawn at random.
+        """
+        self.rows, self.costs, self._maps, self._erasures = rows, costs, maps, erasure
+        self.tests = {name: Tests(rows[name], study.splits) for name, study in STUDIES.items() if name in rows}
+        self.lines = []
+        for group, contrasts in GROUPS.items():
+            pairs = [each for each in contrasts if {each.first, each.second} <= rows.get(each.study, {}).keys()]
+            tests = of_group(self.tests, pairs)
+            self.lines += [ForestRow(group, pair.label, test) for pair, test in zip(pairs, tests, strict=True)]
 
     def pictures(self) -> list[Picture]:
         """The forest plot, the learning curves of the families, and one sentence in three attentions."""
-        title = "Differences in BLEU on test_2016 and test_2017 together, with 95 % intervals"
+        title = "Differences in BLEU, test sets together, with 95 % intervals"
         courses = {name: [self._timed(name, run.history) for run in self.rows["converged"][name]] for name in FAMILIES}
         course = learning_curves(courses)
         assert course is not None
@@ -78,6 +95,8 @@ class Study:
             ),
             "links": self._table("study row gold way rate deviation less_diagonal p_holm less_saliency p_holm",
                                  self._links()),
+            "erasure": self._table(f"study row seeds {' '.join(name.replace(' ', '_') for name in AGREEMENTS)}",
+                                   self._erasure()),
             "costs": self._table("row training_us training_to_default search_us search_to_default", self._costs()),
             "learning": self._table("study row seed epoch core_minutes bleu perplexity", self._learning()),
         }  # fmt: skip
@@ -87,25 +106,27 @@ class Study:
         return Table([name.replace("_", " ") for name in header.split()], list(rows))
 
     def _against(self) -> Iterator[list[str]]:
-        for study, label in STUDIES.items():
-            for sets in (SPLITS, *((split,) for split in SPLITS)):
-                tests = self.tests[study] if sets == SPLITS else Tests(self.rows[study], sets)
-                for name, test in tests.against().items():
+        for study, joint in self.tests.items():
+            label, reference, splits = STUDIES[study]
+            if reference not in self.rows[study]:
+                continue
+            for where, tests in (("both", joint), *((split, Tests(self.rows[study], [split])) for split in splits)):
+                for name, test in tests.against(reference).items():
                     values = (f"{value:+.2f}" for value in (test.difference, test.low, test.high))
-                    where = "both" if sets == SPLITS else LABELS[sets[0]]
-                    yield [label, name, where, *values, p_text(test.p), f"{test.detectable:.2f}", judgement(test)]
+                    figures = [*values, p_text(test.p), f"{test.detectable:.2f}"]
+                    yield [label, name, label_of(where), *figures, judgement(test)]
 
     def _rows(self) -> Iterator[list[str]]:
-        for study, label in STUDIES.items():
+        for study in self.tests:
             for name, runs in self.rows[study].items():
-                for split in (split for split in LABELS if split in runs[0].counts):
+                for split in runs[0].counts:
                     scores = [run.scores[split] for run in runs]
                     ratio, penalty, precise = self.lengths(study, name, split)
                     keys = ("chrf", "ter", "perplexity", "attention_entropy")
                     *means, entropy = (_mean([score.get(key) for score in scores]) for key in keys)
                     bleu = [score["bleu"] for score in scores]
                     yield [
-                        *(label, name, LABELS[split], str(len(runs)), f"{statistics.fmean(bleu):.2f}"),
+                        *(STUDIES[study].label, name, label_of(split), str(len(runs)), f"{statistics.fmean(bleu):.2f}"),
                         *(f"{statistics.stdev(bleu):.2f}" if len(bleu) > 1 else "-", *means),
                         *(f"{ratio:.3f}", f"{penalty:.3f}", f"{precise:.2f}"),
                         *(entropy, f"{scores[0]['parameters']:.0f}"),
@@ -119,8 +140,8 @@ class Study:
         return float(ratio.mean()), float(penalty.mean()), float((bleu_of(counts) / penalty).mean())
 
     def _links(self) -> Iterator[list[str]]:
-        for study in ("short", "converged", "builtin"):
-            rows = self.rows[study]
+        for study in (*self.tests, "builtin"):
+            rows, label = self.rows[study], STUDIES[study].label if study in STUDIES else study
             golds = dict.fromkeys(each["gold"] for runs in rows.values() for run in runs for each in run.links)
             for gold in golds:
                 less = [{name: (mean, p) for name, mean, p in link_differences(rows, gold, way)}
@@ -138,7 +159,18 @@ class Study:
                             )
                         ]
                         figures = f"{statistics.fmean(rates):.1f}", deviation
-                        yield [STUDIES.get(study, study), name, gold, way, *figures, *cells]
+                        yield [label, name, gold, way, *figures, *cells]
+
+    def _erasure(self) -> Iterator[list[str]]:
+        for study, row in dict.fromkeys((run["study"], run["row"]) for run in self._erasures):
+            cells = [self._agreement(study, row, name) for name in AGREEMENTS]
+            yield [STUDIES[study].label, row, str(len(self._erasure_runs(study, row))), *cells]
+
+    def _erasure_runs(self, study: str, row: str) -> list[Mapping[str, Any]]:
+        return [run for run in self._erasures if (run["study"], run["row"]) == (study, row)]
+
+    def _agreement(self, study: str, row: str, name: str) -> str:
+        return f"{statistics.fmean(run[name] for run in self._erasure_runs(study, row)):.2f}"
 
     def _costs(self) -> Iterator[list[str]]:
         for name, of_row in self.costs.items():
@@ -152,13 +184,15 @@ class Study:
         return statistics.median(self.costs[name][work]) / statistics.median(self.costs[DEFAULT][work])
 
     def _learning(self) -> Iterator[list[str]]:
-        for study, label in {**STUDIES, "tuning": "6 epochs, choice of settings"}.items():
-            for name, runs in self.rows[study].items():
+        for study, rows in self.rows.items():
+            label = STUDIES[study].label if study in STUDIES else study
+            for name, runs in rows.items():
+                base = name if name in self.costs else re.sub(r"-\d$", "", name)
                 for run in runs:
-                    base = name if name in self.costs else re.sub(r"-\d$", "", name)
-                    for entry in self._timed(base, run.history):
-                        values = entry["epoch"], entry["minutes"], entry["valid_bleu"], entry["valid_perplexity"]
-                        yield [label, name, str(run.seed), *(f"{value:.2f}" for value in values)]
+                    for entry in self._timed(base, run.history) if base in self.costs else run.history:
+                        minutes = f"{entry['minutes']:.2f}" if base in self.costs else "-"
+                        values = [f"{entry[key]:.2f}" for key in ("epoch", "valid_bleu", "valid_perplexity")]
+                        yield [label, name, str(run.seed), values[0], minutes, *values[1:]]
 
     def quoted(self, labels: Mapping[str, str]) -> str:
         """Some rows after four epochs beside the default; `labels` are a page's own words for them."""
@@ -184,6 +218,12 @@ class Study:
         fewer = sum(mean < 0 for mean in real)
         return f"fewer errors in {fewer} and more in {len(real) - fewer} of {len(known)} rows"
 
+    def _order(self, one: str, other: str) -> str:
+        """Spearman's rank correlation of the BLEU of the rows that two studies have."""
+        known = [name for name in self.rows[one] if name in self.rows[other]]
+        first, second = (np.array([self.tests[study].bleu[name] for name in known]) for study in (one, other))
+        return f"{rank_correlation(first, second):.2f}"
+
     def _errors(self, study: str, row: str, way: str) -> str:
         return f"{statistics.fmean(link_rates(self.rows[study], SILVER, way)[row]):.1f}"
 
@@ -195,7 +235,7 @@ class Study:
         `{NAME STUDY: ROW}` for another figure of a row; `{links STUDY: WAY}` counts rows.
         """
         figures: dict[str, Callable[[str, str], str]] = {
-            "p": lambda study, row: p_text(self.tests[study].against()[row].p),
+            "p": lambda study, row: p_text(self.tests[study].against(STUDIES[study].reference)[row].p),
             "perplexity": lambda study, row: self._score(study, row, SPLITS[0], "perplexity"),
             "errors": lambda study, row: self._errors(study, row, "attention"),
             "saliency": lambda study, row: self._errors(study, row, "saliency"),
@@ -203,6 +243,13 @@ class Study:
             "precision": lambda study, row: f"{self.lengths(study, row, LONG)[2]:.1f}",
             "long": lambda study, row: self._score(study, row, LONG, "bleu"),
             "links": self._counted_links,
+            "order": self._order,
+            "faithful": lambda study, row: self._agreement(study, row, "attention/erasure"),
+            "gradient": lambda study, row: self._agreement(study, row, "gradient/erasure"),
+            "signed": lambda study, row: self._agreement(study, row, "signed attention/erasure"),
+            "signed_gradient": lambda study, row: self._agreement(study, row, "signed gradient/erasure"),
+            "top": lambda study, row: f"{100 * float(self._agreement(study, row, 'top attention')):.0f}",
+            "erased": lambda study, row: str(len(self._erasure_runs(study, row))),
             "training": lambda _, row: f"{self.cost(row, 'training'):.2f}",
             "search": lambda _, row: f"{self.cost(row, 'translating'):.2f}",
         }
@@ -221,6 +268,11 @@ class Study:
             return interval(difference, *noise.interval(difference, ALPHA))
 
         return re.sub(r"\{(?:(\w+) )?(\w+): ([\w-]+)(?: - ([\w-]+))?\}", value, text)
+
+
+def label_of(split: str) -> str:
+    """A test set as tables name it."""
+    return LABELS.get(split.partition(".")[0], split.partition(".")[0])
 
 
 def interval(value: float, low: float, high: float) -> str:

@@ -2,7 +2,8 @@
 
 A run has its settings, seed, validations, scores with their signatures, and error rates of word links. A translation
 has the counts from which BLEU and chrF follow: its own length and that of the reference, in words and in characters,
-and the n-grams that both have. How many n-grams a text has follows from its length.
+and the n-grams that both have. How many n-grams a text has follows from its length. In the file, `run` is
+STUDY/ROW/SEED, and a number of n-grams is how much smaller it is than that of one word or character fewer.
 """
 
 import itertools
@@ -12,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from nmt.compare.results import Result
@@ -65,29 +67,40 @@ def load(study: str, folder: Path = FOLDER) -> dict[str, list[Run]]:
     Raises:
         UserError: the records are missing or damaged.
     """
-    with reading(folder / RUNS, also=(pa.ArrowException,)):
-        runs = pq.read_table(folder / RUNS, filters=[("study", "=", study)]).to_pylist()
-        table = pq.read_table(folder / SENTENCES, filters=[("study", "=", study)])
-    if not runs:
+    rows = load_all(folder).get(study)
+    if not rows:
         raise UserError(f"{folder / RUNS} has no run of the study {study} yet. Train it first.")
-    table = table.sort_by([(name, "ascending") for name in ("row", "seed", "split", "line")])
-    columns = {name: table[name].to_numpy() for name in (*BLEU, "length")}
-    names = list(zip(*(table[name].to_pylist() for name in ("row", "seed", "split")), strict=True))
-    begins = [at for at, name in enumerate(names) if at == 0 or name != names[at - 1]]
-    counts: dict[tuple[str, int], dict[str, Statistics]] = {}
-    lengths: dict[tuple[str, int], dict[str, list[int]]] = {}
-    for begin, end in itertools.pairwise([*begins, len(names)]):
-        row, seed, split = names[begin]
-        lines = np.stack([columns[name][begin:end] for name in BLEU], 1).astype(float)
-        counts.setdefault((row, seed), {})[split] = np.c_[lines, np.maximum(lines[:, :1] - np.arange(4), 0)]
-        lengths.setdefault((row, seed), {})[split] = columns["length"][begin:end].tolist()
-    rows: dict[str, list[Run]] = {}
-    for run in sorted(runs, key=lambda run: (run["row"], run["seed"])):
-        key = run["row"], run["seed"]
-        scores = {score["split"]: score for score in run["scores"]}
-        own = Run(*key, run["history"], scores, _of_maps(run["links"]), counts.get(key, {}), lengths.get(key, {}))
-        rows.setdefault(run["row"], []).append(own)
     return rows
+
+
+def load_all(folder: Path = FOLDER) -> dict[str, dict[str, list[Run]]]:
+    """The runs of each row of every study that has records.
+
+    Raises:
+        UserError: the records are missing or damaged.
+    """
+    with reading(folder / RUNS, also=(pa.ArrowException,)):
+        runs, table = pq.read_table(folder / RUNS).to_pylist(), read_sentences(folder)
+    table = table.sort_by([(name, "ascending") for name in (*KEY, "split", "line")])
+    columns = {name: table[name].to_numpy() for name in (*BLEU, "length")}
+    names = list(zip(*(table[name].to_pylist() for name in (*KEY, "split")), strict=True))
+    begins = [at for at, name in enumerate(names) if at == 0 or name != names[at - 1]]
+    counts: dict[tuple[str, str, int], dict[str, Statistics]] = {}
+    lengths: dict[tuple[str, str, int], dict[str, list[int]]] = {}
+    for begin, end in itertools.pairwise([*begins, len(names)]):
+        study, row, seed, split = names[begin]
+        key = study, row, seed
+        lines = np.stack([columns[name][begin:end] for name in BLEU], 1).astype(float)
+        counts.setdefault(key, {})[split] = np.c_[lines, np.maximum(lines[:, :1] - np.arange(4), 0)]
+        lengths.setdefault(key, {})[split] = columns["length"][begin:end].tolist()
+    studies: dict[str, dict[str, list[Run]]] = {}
+    for run in sorted(runs, key=lambda run: [run[name] for name in KEY]):
+        study, row, seed = key = run["study"], run["row"], run["seed"]
+        scores = {score["split"]: score for score in run["scores"]}
+        links = _of_maps(run["links"])
+        own = Run(row, seed, run["history"], scores, links, counts.get(key, {}), lengths.get(key, {}))
+        studies.setdefault(study, {}).setdefault(row, []).append(own)
+    return studies
 
 
 def recorded(folder: Path = FOLDER) -> set[tuple[str, str, int]]:
@@ -112,18 +125,50 @@ def add(runs: Mapping[tuple[str, str, int], Result], folder: Path = FOLDER) -> N
     folder.mkdir(parents=True, exist_ok=True)
     for name, table in tables.items():
         if (folder / name).exists():
-            known = pq.read_table(folder / name)
+            known = pq.read_table(folder / name) if name == RUNS else read_sentences(folder)
             other = [key not in runs for key in zip(*(known[part].to_pylist() for part in KEY), strict=True)]
             table = pa.concat_tables([known.filter(pa.array(other, pa.bool_())), table], promote_options="default")
-        order = KEY if name == RUNS else ("split", "line", *KEY)  # alike translations together: a third of the size
-        with replace_atomically(folder / name) as path:
-            pq.write_table(
-                table.sort_by([(part, "ascending") for part in order]),
-                path,
-                compression="zstd",
-                compression_level=19,
-                use_dictionary=["study", "row", "split"] if name == SENTENCES else True,
-            )
+        write(table, folder / name)
+
+
+def write(table: pa.Table, path: Path) -> None:
+    """Write a file of records, as small as it can be."""
+    order: Sequence[str] = KEY
+    if path.name == SENTENCES:
+        keys = zip(*(table[part].to_pylist() for part in KEY), strict=True)
+        table = _differences(table.drop_columns(list(KEY)), written=True)
+        table = table.append_column("run", pa.array(["/".join(map(str, key)) for key in keys], pa.string()))
+        order = ("split", "line", *BLEU, *CHRF, "run")  # alike translations together
+    with replace_atomically(path) as temporary:
+        pq.write_table(
+            table.sort_by([(part, "ascending") for part in order]),
+            temporary,
+            compression="zstd",
+            compression_level=19,
+            use_dictionary=["run", "split"] if path.name == SENTENCES else True,
+        )
+
+
+def read_sentences(folder: Path) -> pa.Table:
+    """The table of translations."""
+    table = pq.read_table(folder / SENTENCES)
+    keys = zip(*(name.split("/") for name in table["run"].to_pylist()), strict=True)
+    study, row, seed = (list(part) for part in keys) if len(table) else ([], [], [])
+    named = {"study": pa.array(study, pa.string()), "row": pa.array(row, pa.string())}
+    table = _differences(table.drop_columns(["run"]), written=False)
+    for name, column in {**named, "seed": pa.array(map(int, seed), pa.int64())}.items():
+        table = table.append_column(name, column)
+    return table
+
+
+def _differences(table: pa.Table, *, written: bool) -> pa.Table:
+    """The table with its n-grams as written, less than those of one word fewer (a third smaller), or as counted."""
+    for length, _, *orders in (BLEU, CHRF):
+        pairs = list(itertools.pairwise((length, *orders)))
+        for shorter, longer in reversed(pairs) if written else pairs:
+            less = pc.subtract(table[shorter], table[longer])
+            table = table.set_column(table.column_names.index(longer), longer, less)
+    return table
 
 
 def _about(run: Result) -> dict[str, Any]:

@@ -13,11 +13,12 @@ _ATTENTION = ("attention.size=256", "attention/score=additive", "attention.proje
 _DECODER = ("decoder.size=256", "decoder.first_state=mean", "decoder/readout=tanh", "decoder.readout.word=true")
 _RECURRENT = (*_ENCODER, *_ATTENTION, *_DECODER)
 _LAYERS = ("encoder.layers=3", "decoder.layers=3")
-#: The training text.
-TEXT = ("data=multi30k", "tokenizer.split_digits=false", "precision=float32")
+#: How the training text is read, and the languages of Multi30k.
+TEXT = ("tokenizer.split_digits=false", "precision=float32")
 DE_EN = ("data.source=de", "data.target=en")
 EN_DE = ("data.source=en", "data.target=de")
-#: Passes over the training text: of the short study, of a training that chooses a rate and a dropout, to convergence.
+EN_FR = ("data.source=en", "data.target=fr")
+#: Passes over the training text: of the short study, of a training that chooses a rate and a dropout, of the long one.
 SHORT, TUNING, LONG = ("trainer.epochs=4",), ("trainer.epochs=6",), ("trainer.epochs=16",)
 SEEDS = (1, 2, 3)
 
@@ -93,6 +94,7 @@ READS = [
     ),
 ]
 _TRANSFORMER = ("encoder=transformer", "decoder=transformer", *_LAYERS)
+_EVERYWHERE = ("attention", "encoder", "decoder")
 FAMILIES = [
     Row("transformer", _TRANSFORMER),
     Row("weighted-transformer", (*_TRANSFORMER, "encoder.branches=true", "decoder.branches=true")),
@@ -119,7 +121,7 @@ _ONE_OF_EACH = (
 #: On the built-in corpus, whose links are exact: one of each mechanism.
 ONCE = [row for row in [*ROWS, *GUIDED] if row.name in _ONE_OF_EACH or row in GUIDED]
 
-#: The models that are trained to convergence.
+#: The models that are trained for 16 epochs: recurrent ones have stopped improving then, Transformers have not.
 CONVERGED = [
     row
     for row in ROWS
@@ -129,5 +131,45 @@ CONVERGED = [
         *("transformer", "gru-transformer"),
     )
 ]
-#: Each of them is trained with each of these first, and converges with the best.
+#: Each of them is trained with each of these first, and for 16 epochs with the best.
 GRID = [(f"optimizer.lr={rate}", f"model.dropout={dropout}") for rate in (0.0015, 0.003) for dropout in (0.2, 0.35)]
+
+
+def _of(*names: str) -> list[Row]:
+    return [row for row in ROWS if row.name in names]
+
+
+#: Later runs. Each study has its own controls, so that a contrast is of one version of the program.
+#: The paper's radius of `local_p`; enumerated reads, which are searched by their sum, and their soft twin.
+AGAIN = [
+    Row("luong-local_p-10", (*_GENERAL, "attention/window=local_p")),
+    *_of("luong-general", "luong-additive-nofeed", "hard-enumerate"),
+]
+#: Beside the softmax.
+NORMALISERS = ("sparsemax", "entmax", "sink")
+OF_LUONG = [
+    *_of("luong-general"),
+    *(Row(f"luong-general-{name}", (*_GENERAL, f"attention/normaliser={name}")) for name in NORMALISERS),
+]
+OF_TRANSFORMER = [
+    Row(f"transformer-{name}", (*_TRANSFORMER, *(f"{part}/normaliser={name}" for part in _EVERYWHERE)))
+    for name in ("softmax", *NORMALISERS)
+]
+#: With a fifth of the training captions joined by three: the first 5,799 of their numbers from 0 after
+#: `random.Random(55).shuffle`, in this order, before all others in theirs.
+JOINED = _of("luong-general", "luong-additive", "bahdanau", "conditional", "coverage", "transformer")
+#: From Japanese to English: of every 25th pair for training those whose sentences occur once test too ("held_out").
+TANAKA = _of("none", "luong-general", "luong-additive", "bahdanau", "conditional", "transformer")
+#: From English to French.
+FRENCH = _of("luong-general", "conditional")
+
+#: Studies of four epochs: rows, and languages of Multi30k; none for other text.
+FOUR_EPOCHS = {
+    "short": (ROWS, DE_EN),
+    "again": (AGAIN, DE_EN),
+    "normalisers": (OF_LUONG, DE_EN),
+    "normalisers-transformer": (OF_TRANSFORMER, DE_EN),
+    "french": (FRENCH, EN_FR),
+    "joined": (JOINED, ()),
+    "tanaka": (TANAKA, ()),
+}

@@ -11,6 +11,8 @@ from nmt.compare.variants import Comparison, compare
 from nmt.viewer.blocks import Block, Heading, Interactive, Lines, Picture, Scatter, Sentences, Table, as_html
 from tests.compare.runs import NEW, OLD, PLAIN, runs_of, texts
 
+pytestmark = pytest.mark.long
+
 
 def known(result: Result) -> Result:
     """The run as an evaluation of today leaves it."""

@@ -120,12 +120,15 @@ def test_runs_that_cannot_be_compared_are_named_with_the_reason(swept: Path, her
         copied(swept / name, place)
     for how in REASONS:
         spoil(Path(shutil.copytree(swept / "none-2", place / how)), how)
-    assert call("compare", f"runs={place}", "evaluate=false", *QUICK) == 0
+    assert call("compare", f"runs={place}", "evaluate=false", *QUICK) == 1, "runs are missing"
+    out, err = capfd.readouterr()
+    assert "8 runs left out, for the reasons above: " in err.splitlines()[-1]
+    assert call("compare", f"runs={place}", "evaluate=false", "incomplete=true", *QUICK) == 0
     found = report(place / "comparison")
     assert {own["run"]: REASONS[own["run"]] in own["reason"] for own in found["apart"]} == dict.fromkeys(REASONS, True)
     assert [len(own["runs"]) for own in found["variants"]] == [1, 1]
     texts = [(place / "comparison" / f"report.{form}").read_text(encoding="utf-8") for form in ("html", "md")]
-    for text in (capfd.readouterr().out, *texts):
+    for text in (out, *texts):
         assert all(how in text for how in REASONS)
 
 
@@ -136,7 +139,7 @@ def test_what_was_not_scored_is_said_where_scoring_is_not_wanted(swept: Path, he
     (here / "half").mkdir()
     (here / "half" / "run.json").write_text("{}", encoding="utf-8")
     (here / "never.log").write_text("nmt.train: no such thing\n", encoding="utf-8")
-    assert call("compare", f"runs={here}", "evaluate=false", *QUICK) == 0
+    assert call("compare", f"runs={here}", "evaluate=false", *QUICK) == 1
     err = capfd.readouterr().err
     assert "left out: none-1: on test it has no scores, and evaluate=false does not compute them." in err
     assert "or run: python -m nmt.evaluate run=" in err
@@ -284,7 +287,7 @@ def test_damaged_analyses_are_named_and_missing_ones_are_not(
     path = run / "evaluation" / "test" / name
     path.write_text(written, encoding="utf-8")
     line = [f"runs=[{run},{swept / 'none-1'}]", f"output={here / 'out'}", *QUICK]
-    assert call("compare", *line) == 0
+    assert call("compare", *line) == 1
     assert f"{name} is damaged" in capfd.readouterr().err
     path.unlink()
     assert call("compare", *line) == 0
@@ -297,7 +300,7 @@ def test_two_of_one_name_are_told_apart_by_their_folders(swept: Path, here: Path
     record(Run(swept / "bahdanau-1"), here / "a" / "bahdanau-1")
     (here / "a" / "none-1" / "config.yaml").unlink()
     (here / "b" / "none-1" / "run.json").write_text("{}", encoding="utf-8")
-    assert call("compare", f"runs=[{here / 'a'},{here / 'b'}]", f"output={here / 'out'}", *QUICK) == 0
+    assert call("compare", f"runs=[{here / 'a'},{here / 'b'}]", f"output={here / 'out'}", *QUICK) == 1
     err = capfd.readouterr().err
     assert f"left out: {here / 'a' / 'none-1'}: " in err
     assert f"left out: {here / 'b' / 'none-1'}: " in err
@@ -366,7 +369,7 @@ def test_what_was_scored_before_is_not_taken_for_what_is_asked(swept: Path, here
         copied(swept / name, here / "runs")
     run = Run(here / "runs" / "none-1")
     run.keep_history([*run.history(), {**run.history()[-1], "step": 10_000, "best": 1.0}])
-    assert call("compare", *line) == 0
+    assert call("compare", *line) == 1
     assert re.search(
         r"left out: none-1: on test its scores are from step \d+, but the best step is", capfd.readouterr().err
     )
@@ -381,7 +384,7 @@ def test_what_was_scored_before_is_not_taken_for_what_is_asked(swept: Path, here
 def test_damaged_weights_are_named(spoilt: str, swept: Path, here: Path, capfd: Capture) -> None:
     run = copied(swept / "bahdanau-1", here)
     (run / "evaluation" / "test" / "attention.json").write_text(spoilt, encoding="utf-8")
-    assert call("compare", f"runs=[{run},{swept / 'none-1'}]", f"output={here / 'out'}", *QUICK) == 0
+    assert call("compare", f"runs=[{run},{swept / 'none-1'}]", f"output={here / 'out'}", *QUICK) == 1
     err = capfd.readouterr().err
     assert "left out: bahdanau-1: " in err
     assert "attention.json is damaged" in err

@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 
-from nmt.compare import summary
+from nmt.compare import report, summary
+from nmt.compare.method import method
 from nmt.compare.results import Result
 from nmt.compare.significance import Noise, Runs, bleu_of
+from nmt.compare.table_files import named
 from nmt.compare.variants import Comparison, compare
 from nmt.compare.verdict import as_json, verdict
-from nmt.viewer.blocks import Picture, Table, as_markdown
+from nmt.viewer.blocks import Heading, Lines, Picture, Table, as_markdown
 from tests.compare.runs import NEW, OLD, PLAIN, result, runs_of
 
 QUALITIES = ((OLD, 0.7), (NEW, 0.8), (PLAIN, 0.3))
@@ -55,7 +57,7 @@ def test_sets_are_joined_as_one_text_without_the_one_that_chose_the_runs(both: C
         assert not test.low <= 0 <= test.high, "the variants are far apart"
     assert [test.second for test in joint.tests] == [1, 2]
     (line,) = (line for line in verdict(both) if "together" in line)
-    assert line.startswith("On test, other together (120 sentences), significantly different from bahdanau: better:")
+    assert line.startswith("On test, other together (120 sentences), compared with bahdanau: better: luong (")
     assert as_json(both)["joint"]["tests"][1]["second"] == "no attention"
 
 
@@ -68,6 +70,27 @@ def test_what_all_sets_find_is_recommended_where_the_first_finds_nothing(both: C
     line = verdict(both._replace(baseline_chosen=True, splits=[quiet, *both.splits[1:]]))[0]
     assert line.startswith("Use luong: on all test sets together, +")
     assert line.endswith("On test alone, no variant is significantly better.")
+
+
+def test_a_paper_has_one_table_of_all_sets(both: Comparison) -> None:
+    table = report.sets_table(both)
+    names = ["test", "valid", "other"]
+    assert table.header == ["variant", "seeds", *(f"BLEU, {name}" for name in names), "to baseline, BLEU", "p"]
+    for row, at in zip(table.rows, both.splits[0].order, strict=True):
+        assert row[:2] == [both.labels[at], "2"]
+        means = [float(cell.split()[0]) for cell in row[2:5]]
+        assert means == [pytest.approx(split.score(at).mean, abs=0.005) for split in both.splits]
+        joint = {test.second: f"{test.difference:+.2f}" for test in both.joint.tests}
+        assert row[5] == joint.get(at, "")
+    best = max(range(3), key=lambda at: both.splits[1].score(at).mean)
+    bold = {both.splits[0].order[row] for row, column in table.best if column == 3}
+    assert bold == {best, *both.splits[1].near}
+    blocks = report.report(both, 0)
+    place = blocks.index(Heading("Scores on all test sets"))
+    assert isinstance(note := blocks[place + 2], Lines)
+    assert "are on test, other together (120 sentences)." in note.lines[0]
+    assert "scores-on-all-test-sets" in named(blocks)
+    assert Heading("Scores on all test sets") not in report.report(on(["test"]), 0)
 
 
 def test_one_set_alone_is_not_called_joined() -> None:
@@ -83,6 +106,10 @@ def test_the_page_is_short_and_has_three_pictures_and_every_difference(both: Com
     assert len(as_markdown(blocks, "a sweep").split()) < 1500
     (table,) = (block for block in blocks if isinstance(block, Table))
     assert [(row[0], row[-1]) for row in table.rows] == [("luong", "better"), ("no attention", "worse")]
+    heads = [block.text for block in blocks if isinstance(block, Heading)]
+    assert heads[:2] == ["Verdict on test", "Differences from the baseline, on test, other together"]
+    lines = [line for block in blocks if isinstance(block, Lines) for line in block.lines]
+    assert any(line.startswith("BLEU: nrefs:1|case:mixed|") for line in lines), "sacreBLEU's signature"
 
 
 @pytest.mark.long
@@ -103,3 +130,27 @@ def test_one_sentence_and_one_seed_have_no_interval() -> None:
 def test_the_page_of_one_variant_has_no_differences() -> None:
     lone = compare(runs_of(OLD, 0.7, 2, weights=False), trials=20)
     assert [block.name for block in summary.summary(lone) if isinstance(block, Picture)] == ["learning-curves"]
+
+
+def test_a_variant_that_is_left_out_of_the_pooled_deviation_is_named() -> None:
+    runs = [run for settings, quality in QUALITIES for run in runs_of(settings, quality, 3)]
+    assert "leaves them out of the pool" not in as_markdown(method(compare(runs, trials=20)), "the method")
+    wild = [result(f"wild-{seed}", seed, {**NEW, "decoder.size": 99}, 0.2 + 0.25 * seed) for seed in (1, 2, 3)]
+    comparison = compare([*runs, *wild], trials=20)
+    assert comparison.joint.collapsed == [3]
+    assert f"the runs of {comparison.labels[3]} deviate so much more" in as_markdown(method(comparison), "the method")
+
+
+def test_unequal_training_by_minutes_is_said() -> None:
+    def warned(few: int, many: int, minutes: float = 5) -> list[str]:
+        runs = []
+        for (settings, quality), steps in zip(QUALITIES[:2], (few, many), strict=True):
+            limited = runs_of({**settings, "trainer.minutes": 5}, quality, 2)
+            runs += [run._replace(training={**run.training, "step": steps, "minutes": minutes}) for run in limited]
+        return [line for line in verdict(compare(runs, trials=20)) if line.startswith("Unequal training")]
+
+    (line,) = warned(12_380, 25_645)
+    assert "25,645 updates" in line
+    assert "12,380, because" in line
+    assert warned(12_380, 25_645, minutes=3) == [], "the limit was not reached"
+    assert warned(600, 645) == []

@@ -1,5 +1,7 @@
 """Metrics of other programs: `metrics=` of `nmt.compare`."""
 
+import csv
+import re
 import sys
 from pathlib import Path
 
@@ -45,6 +47,17 @@ def test_a_command_and_a_function_have_means_and_tests(swept: Path, command: str
     assert learnt["figures"]["mine"]["mean"] > untrained["figures"]["mine"]["mean"]
     assert untrained["tests"]["shares"]["significant"]
     assert "p of shares" in Path("report", "report.md").read_text(encoding="utf-8")
+    assert re.search(r"\| 0\.\d{4} ± 0\.\d{4} \|", Path("report", "report.md").read_text(encoding="utf-8"))
+    with Path("report", "segments.csv").open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["metric"] == "mine"]
+    runs = {row["run"] for row in rows}
+    assert len(rows) == 20 * len(runs)
+    one = [float(row["value"]) for row in rows if row["run"] == "bahdanau-1"]
+    folder = swept / "bahdanau-1" / "evaluation" / "test"
+    texts = [(folder / f"{name}.txt").read_text("utf-8").split("\n") for name in ("source", "hypotheses", "reference")]
+    assert one == pytest.approx(shares(*(lines[:-1] for lines in texts)))
+    compared(f"runs={swept}")
+    assert not Path("report", "segments.csv").exists(), "of an earlier report"
 
 
 def test_the_score_is_the_mean() -> None:
@@ -57,6 +70,7 @@ def test_the_score_is_the_mean() -> None:
     ("setting", "message"),
     [
         ("metrics={bleu: x}", "metrics.bleu: nmt has a figure of this name"),
+        ("metrics={BLEU: x}", "metrics.BLEU: nmt has a figure of this name"),
         ("metrics={perplexity: x}", "metrics.perplexity: nmt has a figure of this name"),
         ("metrics={m: 3}", "metrics.m=3: give a command"),
         ("metrics={3: x}", "metrics: 3 is not a name"),

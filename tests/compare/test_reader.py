@@ -47,6 +47,22 @@ def test_variants_are_called_by_their_settings_or_by_their_names(swept: Path, he
     assert "labels=seeds: must be settings or names." in capfd.readouterr().err
 
 
+def test_a_weight_of_exactly_0_is_one_that_the_model_has(swept: Path, here: Path) -> None:
+    """Earlier versions have rounded small weights to 0."""
+    run = Run(shutil.copytree(swept / "bahdanau-1", here / "bahdanau-1"))
+    (run.folder / "checksums.json").unlink(missing_ok=True)
+    folder = run.evaluation / "test"
+    maps, scores = (json.loads((folder / name).read_text("utf-8")) for name in ("attention.json", "scores.json"))
+    assert scores["measured"]["hidden_share"] == 0
+    maps[0]["weights"][0][0] = 0
+    (folder / "attention.json").write_text(json.dumps(maps), encoding="utf-8")
+    for share, expected in ((0.0, 1), (None, 1), (0.1, 0)):
+        scores["measured"]["hidden_share"] = share
+        (folder / "scores.json").write_text(json.dumps(scores), encoding="utf-8")
+        looks = read_result("bahdanau-1", run, None).splits["test"].attention_maps
+        assert looks[0]["weights"][0][0] == expected
+
+
 def test_a_split_is_scored_again_where_the_run_is_better_since(tmp_path: Path) -> None:
     run = Run(tmp_path)
     figures = dict.fromkeys(("epoch", "minutes", "valid_loss", "valid_bleu", "valid_perplexity"), 1.0)

@@ -9,10 +9,12 @@ from nmt.compare import report
 from nmt.compare.estimates import Estimate
 from nmt.compare.grid import Grid
 from nmt.compare.labels import telling
+from nmt.compare.results import Alignment
+from nmt.compare.systems import SYSTEM
 from nmt.compare.variants import Comparison, compare
 from nmt.compare.verdict import verdict
-from nmt.viewer.blocks import Heading, Scatter, Table, as_html, as_markdown, file_name, pictures
-from tests.compare.runs import OLD, result, study
+from nmt.viewer.blocks import Heading, Lines, Scatter, Table, as_html, as_markdown, file_name, pictures
+from tests.compare.runs import NEW, OLD, PLAIN, result, runs_of, study
 
 pytestmark = pytest.mark.long
 
@@ -47,6 +49,49 @@ def test_the_settings_that_differ_are_a_row_a_variant_in_words() -> None:
     # What only one has stays where no choice brings it along.
     lone = compare([result("a", 1, {**OLD, "x": 1}, 0.7), result("b", 1, OLD, 0.7)], trials=20)
     assert telling([own.runs[0].settings for own in lone.variants], lone.differing) == ["x"]
+
+
+def lines_of(found: Comparison) -> str:
+    """All paragraphs of a report."""
+    return "\n".join(line for block in report.report(found, 0) if isinstance(block, Lines) for line in block.lines)
+
+
+def test_runs_without_error_rates_are_named() -> None:
+    measured = {"gold-1": Alignment("gold", 9, {"saliency": 20.0}, None, "")}
+    runs = [*runs_of(OLD, 0.7, 2), *runs_of(NEW, 0.8, 2)]
+    whole = [run._replace(aligned=measured) for run in runs]
+    assert "Not measured" not in lines_of(compare(whole, trials=20))
+    other_program = result("marian-1", 1, {SYSTEM: "marian"}, 0.7)
+    found = compare([*whole[:-1], runs[-1], other_program], trials=20)
+    assert f"Not measured on gold, so that their variants are missing above: {runs[-1].name}. " in lines_of(found)
+    (table,) = (block for block in report.report(found, 0) if isinstance(block, Table) and "gold" in block.header[0])
+    assert [row[0] for row in table.rows] == ["bahdanau"]
+
+
+def test_costs_of_a_disturbed_training_are_called_so() -> None:
+    steady, shaken = runs_of(OLD, 0.7, 2)
+    history = [{**entry, "train_tokens_per_second": 900.0} for entry in steady.history]
+    steady = steady._replace(history=history)
+    slow = [{**entry, "train_tokens_per_second": speed} for entry, speed in zip(history, (900, 590, 850), strict=True)]
+    assert "probably trained" not in lines_of(compare([steady, shaken._replace(history=history)], trials=20))
+    found = compare([steady, shaken._replace(history=slow)], trials=20)
+    assert f"between validations: {shaken.name} (590 to 900 tokens/s). Do not compare these costs." in lines_of(found)
+
+
+def test_bold_are_the_best_and_what_is_not_significantly_different() -> None:
+    runs = [*runs_of(OLD, 0.8), *runs_of(NEW, 0.81), *runs_of(PLAIN, 0.5)]
+    found = compare(runs, trials=20)
+    split = found.splits[0]
+    assert len(split.near) == 1
+    table = report.scores_table(found, split)
+    bleu, chrf = table.header.index("BLEU"), table.header.index("chrF")
+    assert sorted(at for at in table.best if at[1] == bleu) == [(0, bleu), (1, bleu)]
+    assert len([at for at in table.best if at[1] == chrf]) == 1, "the other columns have no test"
+
+
+def test_the_baseline_that_nobody_chose_is_said_in_the_terminal(found: Comparison) -> None:
+    assert "The baseline is bahdanau (the first run, because baseline= is not set; " in report.as_text(found)
+    assert "The baseline is" not in report.as_text(found._replace(baseline_chosen=True))
 
 
 class Page(HTMLParser):

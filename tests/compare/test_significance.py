@@ -22,7 +22,7 @@ from nmt.compare.significance import (
     paired,
     randomise,
 )
-from nmt.compare.variance import Statistics, Variance
+from nmt.compare.variance import UNKNOWN, PairNoise, Statistics, Variance
 from nmt.evaluation import metrics
 
 WORDS = ["a", "b", "red", "green", "house", "."]
@@ -203,7 +203,7 @@ def test_the_level_is_shared_by_all_tests(others: int, picked: bool, tests: int)
     )
     for side, contrast in zip(sides, contrasts, strict=True):
         gains = (side - base)[0, :, 0]
-        noise = Variance(gains.var(ddof=1) / 50, 49)
+        noise = PairNoise(Variance(gains.var(ddof=1) / 50, 49), UNKNOWN)
         assert contrast.error == pytest.approx(noise.error)
         assert contrast.detectable == pytest.approx(noise.detectable(0.04 / tests, 0.8))
         if picked:
@@ -253,7 +253,7 @@ def test_unequal_numbers_of_seeds_by_hand() -> None:
     (found,) = contrast_with(base, [other], mean_of, trials=99)
     # All seeds: 6 - 4. Squares about the means are 38 and 8, of 2 + 1 degrees of freedom.
     assert found.difference == pytest.approx(2)
-    noise = Variance(46 / 3 * (1 / 3 + 1 / 2), 3)
+    noise = PairNoise(UNKNOWN, Variance(46 / 3 * (1 / 3 + 1 / 2), 3))
     assert found.p_seeds == pytest.approx(noise.p(2))
     assert found.error == pytest.approx(noise.error), "sentences that are all alike add nothing"
     # None in common: the first two of both.

@@ -5,7 +5,9 @@ import json
 import pytest
 
 from nmt.compare import plots, report
+from nmt.compare.method import method
 from nmt.compare.results import Alignment
+from nmt.compare.systems import SYSTEM
 from nmt.compare.variants import Comparison, compare
 from nmt.compare.verdict import as_json, judgement, verdict
 from nmt.viewer.blocks import Table, as_html, as_markdown
@@ -31,7 +33,7 @@ def test_without_a_baseline_the_highest_is_named_and_what_is_not_told_apart(foun
     assert any(line.startswith("Significantly worse than the baseline: no attention") for line in lines)
     text = as_markdown(report.report(chosen, 0), "title")
     assert "against the baseline, bahdanau." in text
-    assert "the first variant, because baseline= is not set" in as_markdown(report.report(found, 0), "title")
+    assert "the first run, because baseline= is not set" in as_markdown(report.report(found, 0), "title")
 
 
 def test_the_verdict_names_what_beats_the_baseline() -> None:
@@ -105,7 +107,7 @@ def test_of_one_seed_each_nothing_is_called_real(baseline: str | None) -> None:
     found = compare(runs, baseline=baseline, trials=400)
     contrasts = [own for own in found.splits[0].contrasts["bleu"] if own is not None]
     assert all(own.significant and not own.real for own in contrasts)
-    claims = [line for line in verdict(found) if "better" in line.lower() or "above" in line or "orse" in line]
+    claims = [line for line in verdict(found) if "better" in line.lower() or "Lower" in line or "orse" in line]
     assert claims
     assert all("on these sentences" in line and "one seed" in line for line in claims)
     assert not any("ignificant" in line or line.startswith("Use luong") for line in verdict(found))
@@ -148,7 +150,7 @@ def test_the_json_keeps_its_shape(found: Comparison) -> None:
     first, second = split["variants"][:2]
     shapes = [
         (known, "verdict baseline alpha trials variants splits alignments joint apart notes"),
-        (known["joint"], "splits sentences judge tests"),
+        (known["joint"], "splits sentences judge tests collapsed"),
         (known["joint"]["tests"][0], "first second difference low high error p detectable significant real"),
         (known["variants"][0], "label runs settings training"),
         (split, "name sentences signatures judged_by best not_different_from_best length_unit length_bins variants "
@@ -208,3 +210,17 @@ def test_where_bleu_is_blind_chrf_decides() -> None:
     known = as_json(by_chrf)["splits"][0]
     assert known["judged_by"] == "chrf"
     assert list(known["variants"][0]["by_length"][0]) == ["value", "low", "high"]
+
+
+def test_another_programs_seeds_say_nothing_of_single_runs() -> None:
+    """Marian has two files, our variants have one run each."""
+    ours = [*runs_of(PLAIN, 0.5, 1), *runs_of(OLD, 0.8, 1)]
+    theirs = [result(f"marian-{seed}", seed, {SYSTEM: "marian"}, 0.8) for seed in (1, 2)]
+    found = compare([*ours, *theirs], baseline="no attention", trials=200)
+    tests = found.splits[0].tests[1:]
+    assert [test and test.p_seeds for test in tests] == [None, None]
+    lines = verdict(found)
+    assert "on these sentences, one seed" in lines[0]
+    assert not any("ignificantly better" in line or line.startswith("Use") for line in lines)
+    (table,) = (block for block in method(found) if isinstance(block, Table) and "p, seeds" in block.header)
+    assert {row[table.header.index("p, seeds")] for row in table.rows} == {"no estimate"}
