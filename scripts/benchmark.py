@@ -1,6 +1,6 @@
-"""Measures how fast the models train and translate, beside plain torch, Joey NMT, OpenNMT-py and eole.
+"""Measures how fast the models train and translate, beside plain torch, Joey NMT, OpenNMT-py, eole and Marian.
 
-    python scripts/benchmark.py [--json FILE] [--peers] [--rounds N] [--only PART,...] [--quick] [--data DIR]
+    python scripts/benchmark.py [--json FILE] [--peers [NAME,...]] [--rounds N] [--only PART,...] [--quick] [--data DIR]
 
 Prints tables: target tokens a second in training, whole steps, for each wiring and for the Transformer, also of torch's
 layers in the same loop; sentences a second in translating; memory. `benchmarking/` has the parts.
@@ -18,7 +18,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarking import report, rounds
 from benchmarking.commands import Parser, add_common, check_places, count, select
+from benchmarking.peers import NAMES, PEERS
 from benchmarking.session import PARTS, Options
+from benchmarking.settings import WIRINGS
 
 from nmt.system.errors import UserError
 
@@ -36,7 +38,9 @@ def parser() -> argparse.ArgumentParser:
     say("--precision", choices=("float32", "bf16"), default="float32", help="on the CPU (float32)")
     say("--batch", metavar="N", type=count, help="sentences a training batch (80; 512 on a GPU)")
     say("--updates", metavar="N", type=count, help="updates that a model has had before it translates (200)")
-    say("--peers", action="store_true", help="measure Joey NMT, OpenNMT-py and eole too, where they are")
+    say("--peers", metavar="NAME,...", nargs="?", const="", help=f"measure {','.join(NAMES)} too (all that are there)")
+    say("--models", metavar="NAME,...", help=f"of {','.join(WIRINGS)} (all of them)")
+    say("--compares", action="store_true", help="of ours only what the peers do: float32, beam 5, 64 at a time")
     say("--peer-updates", metavar="N", type=count, help="updates of a peer in a round (60)")
     add_common(result)
     return result
@@ -53,13 +57,14 @@ def options(arguments: argparse.Namespace) -> Options:
         {"--data": arguments.data, "--tokenizer": arguments.tokenizer},
         {"--json": arguments.json and arguments.json.absolute().parent},
     )
-    pythons = (
-        ("joeynmt", arguments.joey_python),
-        ("opennmt-py", arguments.onmt_python),
-        ("eole", arguments.eole_python),
-    )
+    paths = arguments.joey_python, arguments.onmt_python, arguments.eole_python, arguments.marian_python
     given = {name: value for name, value in vars(arguments).items() if name in Options.__dataclass_fields__}
-    return Options(**given, parts=parts, devices=devices, pythons=pythons)
+    given["peers"] = [] if arguments.peers is None else select("--peers", arguments.peers, NAMES)
+    given["models"] = select("--models", arguments.models, list(WIRINGS))
+    for kind in PEERS if parts != ["transformer"] else ():
+        if kind.name in given["peers"] and kind.beside not in given["models"]:
+            raise UserError(f"--peers {kind.name} is compared with {kind.beside}. Add it to --models.")
+    return Options(**given, parts=parts, devices=devices, pythons=tuple(zip(NAMES, paths, strict=True)))
 
 
 def main(words: list[str]) -> int:

@@ -8,13 +8,12 @@ and beams of five variants beside the CPU's), `updates` (with and without graphs
 `-2048` (sentences a batch; with 512 also Joey NMT and eole, if their Pythons are given, and an encoder-decoder of
 torch's own GRUs), `transformer` (beside `torch.nn.Transformer` in the same loop), `translating` (1, 64 and 512
 sentences at a time) and `multi30k` (trained for some minutes, and scored). Each step writes `STEP.json` into the
-folder, and is left out if that is there already. `page.md` has all figures. `quick=true` tries everything with tiny
-sizes, and `device=cpu` where there is no GPU.
+folder, and is left out if that is there already. The plan with the limit of each step is printed first; a step that
+takes longer is cut off. `page.md` has all figures. `quick=true` tries everything with tiny sizes, and `device=cpu`
+where there is no GPU. `beside.py` measures other programs.
 """
 
 import json
-import os
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -23,77 +22,64 @@ from typing import Any
 # As a plain script: a machine that got the wheels alone has not installed the package.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from verbs import key_values, script, verb
+from gpu.steps import Step, ended, known, measure
+from verbs import ROOT, key_values, script
 
 from nmt.runs.run import Run
 from nmt.system.compute import choose_device
 from nmt.system.errors import UserError
-from nmt.system.files import write_json, write_text
 
-ROOT = Path(__file__).resolve().parents[1]
 BATCHES = (80, 512, 2048)
-STEPS = (
-    *("ceilings", "parity", "updates"),
-    *(f"training-{batch}" for batch in BATCHES),
-    *("transformer", "translating", "multi30k"),
-)
+TRAININGS = tuple(f"training-{batch}" for batch in BATCHES)
+#: Seconds that a step may take.
+LIMITS = {"ceilings": 60, "parity": 180, "updates": 180, **dict.fromkeys(TRAININGS, 300)}
+LIMITS |= {"transformer": 120, "translating": 300, "multi30k": 180}
+WHAT = {
+    "ceilings": "what the card can do",
+    "parity": "the same numbers as on the CPU",
+    "updates": "graphs and Triton kernels",
+    "transformer": "beside torch.nn.Transformer",
+    "translating": "1, 64 and 512 sentences at a time",
+    "multi30k": "a training, beside its own minutes",
+}
 KNOWN = {"folder", "multi30k", "joey_python", "eole_python", "steps", "minutes", "device", "quick"}
 
 
 def main(arguments: list[str]) -> int:
     """Run the command and return its exit status."""
-    given = key_values(arguments)
-    if unknown := sorted(given.keys() - KNOWN):
-        raise UserError(f"{unknown[0]}= does not exist; choose of {', '.join(sorted(KNOWN))}.")
+    given = key_values(arguments, KNOWN)
     if "folder" not in given:
         print(__doc__, file=sys.stderr)
         return 1
-    return measure(given)
-
-
-def measure(given: dict[str, str]) -> int:
-    """Measure the steps that have no figures yet; write the page; 1 if a step failed."""
-    folder = Path(given["folder"])
-    folder.mkdir(parents=True, exist_ok=True)
-    steps = given.get("steps", ",".join(STEPS)).split(",")
-    if unknown := [step for step in steps if step not in STEPS]:
-        raise UserError(f"steps={unknown[0]} does not exist; choose of {', '.join(STEPS)}.")
-    choose_device(given.get("device", "cuda"))  # before any work
-    for step in steps:
-        if (folder / f"{step}.json").exists():
-            print(f"{step}: figures are there already.", file=sys.stderr)
-            continue
-        began = time.monotonic()
-        try:
-            figures = work(step, folder, given)
-        except UserError as error:
-            figures = {"failed": str(error)}
-        figures["seconds"] = time.monotonic() - began
-        (folder / f"{step}-failed.json").unlink(missing_ok=True)
-        write_json(folder / f"{step}{'-failed' if 'failed' in figures else ''}.json", figures)
-        print(f"{step}: {figures['seconds']:.0f} s{', failed' if 'failed' in figures else ''}.", file=sys.stderr)
-        write_text(folder / "page.md", page_of(folder))
-    print(f"{folder / 'page.md'}", file=sys.stderr)
-    return int(any((folder / f"{step}-failed.json").exists() for step in steps))
+    folder, device = Path(given["folder"]), given.get("device", "cuda")
+    names = given.get("steps", ",".join(LIMITS)).split(",")
+    if unknown := [name for name in names if name not in LIMITS]:
+        raise UserError(f"steps={unknown[0]} does not exist; choose of {', '.join(LIMITS)}.")
+    choose_device(device)  # before any work
+    try:
+        training = {"multi30k": round(60 * float(given.get("minutes", "3")))}
+    except ValueError as error:
+        raise UserError(f"minutes={given['minutes']} is not a number.") from error
+    steps = [
+        Step(name, device, LIMITS[name] + training.get(name, 0), WHAT.get(name, "target tokens a second"))
+        for name in names
+    ]
+    return measure(folder, steps, lambda step: work(step, folder, given), lambda: page_of(folder))
 
 
 def page_of(folder: Path) -> str:
     """The page of all figures in the folder."""
     from gpu.page import page
 
-    found = {}
-    for step in STEPS:
-        paths = [folder / f"{step}.json", folder / f"{step}-failed.json"]
-        figures = [json.loads(path.read_text("utf-8")) for path in paths if path.exists()]
-        found.update({step: figures[0]} if figures else {})
+    found = known(folder, [*LIMITS])
     for figures in found.values():
         figures.pop("seconds", None)
     return page(found)
 
 
-def work(step: str, folder: Path, given: dict[str, str]) -> dict[str, Any]:
+def work(step: Step, folder: Path, given: dict[str, str]) -> dict[str, Any]:
     """Do a step and return its figures (UserError if it fails)."""
-    device, quick = given.get("device", "cuda"), given.get("quick") == "true"
+    name, device, quick = step.name, step.device, given.get("quick") == "true"
     data = ["--data", given["multi30k"]] if "multi30k" in given else []
     common = ["--device", device, *data, *(["--quick"] if quick else ["--rounds", "3"])]
     calls = {
@@ -101,21 +87,21 @@ def work(step: str, folder: Path, given: dict[str, str]) -> dict[str, Any]:
         "parity": "measures.parity(device)",
         "updates": f"updates.updates(device, {[8] if quick else list(BATCHES)}, {2 if quick else 200}, {quick})",
     }
-    if step in calls:
+    if name in calls:
         code = f"import json, torch; from gpu import measures, updates; device = torch.device('{device}'); "
-        code += f"print(json.dumps({calls[step]}))"
-        figures: dict[str, Any] = json.loads(ended([sys.executable, "-c", code]).splitlines()[-1])
-        return {**figures, **unequal(figures)} if step == "parity" else figures
-    if step == "multi30k":
-        return multi30k(folder, device, quick, given)
-    words = ["--only", step.partition("-")[0], *common]
-    if step.startswith("training"):
-        words += ["--batch", step.partition("-")[2]]
+        code += f"print(json.dumps({calls[name]}))"
+        figures: dict[str, Any] = json.loads(ended([sys.executable, "-c", code], step.limit).splitlines()[-1])
+        return {**figures, **unequal(figures)} if name == "parity" else figures
+    if name == "multi30k":
+        return multi30k(step, folder, quick, given)
+    words = ["--only", name.partition("-")[0], *common]
+    if name.startswith("training"):
+        words += ["--batch", name.partition("-")[2]]
     pythons = [f"--{key.replace('_', '-')}={given[key]}" for key in ("joey_python", "eole_python") if key in given]
-    if step == "training-512" and pythons:
+    if name == "training-512" and pythons:
         words += ["--peers", *pythons]
-    target = folder / f"{step}.figures.json"
-    ended([sys.executable, str(ROOT / "scripts" / "benchmark.py"), *words, "--json", str(target)])
+    target = folder / f"{name}.figures.json"
+    ended([sys.executable, str(ROOT / "scripts" / "benchmark.py"), *words, "--json", str(target)], step.limit)
     results: dict[str, Any] = json.loads(target.read_text("utf-8"))
     target.unlink()
     # On a CPU, to try the script: where the figures of a GPU are.
@@ -138,10 +124,11 @@ def unequal(variants: dict[str, Any]) -> dict[str, str]:
     )
 
 
-def multi30k(folder: Path, device: str, quick: bool, given: dict[str, str]) -> dict[str, Any]:
+def multi30k(step: Step, folder: Path, quick: bool, given: dict[str, str]) -> dict[str, Any]:
     """Train German to English for some minutes, and score the best weights."""
     name = f"multi30k-{time.strftime('%Y%m%d-%H%M%S')}"
-    words = [f"name={name}", f"checkpoints={folder}", f"device={device}", f"cache={folder / 'cache'}"]
+    device = f"device={step.device}"
+    words = [f"name={name}", f"checkpoints={folder}", device, f"cache={folder / 'cache'}"]
     if quick or "multi30k" not in given:
         words += ["data=builtin", "data.train_pairs=200", "data.test_pairs=10", "data.valid_pairs=10"]
         words += ["model.embedding_size=16", "encoder.size=16", "decoder.size=16", "attention.size=16"]
@@ -149,9 +136,9 @@ def multi30k(folder: Path, device: str, quick: bool, given: dict[str, str]) -> d
     else:
         words += ["experiment=multi30k_luong", f"data.root={given['multi30k']}", "data.source=de", "data.target=en"]
         words += [f"trainer.minutes={given.get('minutes', '3')}"]
-    status = verb("train", *words) or verb("evaluate", f"run={folder / name}", "pictures=0", f"device={device}")
-    if status:
-        raise UserError(f"exit status {status}; the messages are above.")
+    began = time.monotonic()
+    for command in (["nmt.train", *words], ["nmt.evaluate", f"run={folder / name}", "pictures=0", device]):
+        ended([sys.executable, "-m", *command], step.limit - (time.monotonic() - began))
     run = Run(folder / name)
     best = max((entry for entry in run.history() if entry["best"]), key=lambda entry: int(entry["step"]))
     return {
@@ -160,16 +147,6 @@ def multi30k(folder: Path, device: str, quick: bool, given: dict[str, str]) -> d
         "minutes": best["minutes"],
         "history": run.history(),
     }
-
-
-def ended(command: list[str]) -> str:
-    """What a command prints on standard output; its messages go to standard error (UserError if it fails)."""
-    paths = [str(ROOT), str(ROOT / "scripts"), *filter(None, [os.environ.get("PYTHONPATH")])]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False, env=environment)
-    if done.returncode:
-        raise UserError(f"exit status {done.returncode}; the messages are above.")
-    return done.stdout
 
 
 if __name__ == "__main__":

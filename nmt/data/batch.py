@@ -12,6 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from nmt.system.graphs import moved
 from nmt.text.tokenizer import BOS, EOS, PAD
 
 Integers = npt.NDArray[np.int64]
@@ -33,7 +34,7 @@ class Batch(NamedTuple):
         rows: [B] int64 on the CPU, row numbers in the split.
         links: [B, T, S] float32, the share of each source token in the links of a target token, for a training that
             is guided by word links (see `nmt.data.guide`); otherwise [B, 0, 0].
-        context: [B, K, C] int64, the sentences before the source in its document (see `context_tensor`);
+        context: [B, K, C] int64 on the CPU, the sentences before the source in its document (see `context_tensor`);
             without any, a tensor without elements.
         target_places: [N] int64, on a GPU the places of the N real target tokens in the flat target [B * T], so that
             none have to be counted there; elsewhere, a tensor without elements. In batches of a fixed shape and
@@ -86,22 +87,15 @@ class Batch(NamedTuple):
         return Batch(*(torch.cat([tensor, tensor]) for tensor in self))._replace(target_places=places)
 
     def to(self, device: torch.device | str) -> "Batch":
-        """The same batch on `device`; lengths and row numbers stay on the CPU, where packing needs them."""
+        """The same batch on `device`; lengths, contexts and row numbers stay on the CPU, where packing needs them."""
         device = torch.device(device)
-
-        def move(tensor: Tensor) -> Tensor:
-            if device.type == "cuda" and tensor.device.type == "cpu":
-                return tensor.pin_memory().to(device, non_blocking=True)
-            return tensor.to(device)
-
         places = self.target_places
         if device.type == "cuda" and self.target_mask.device.type == "cpu":
             places = self.target_mask.flatten().nonzero().squeeze(1)
-        moved = ("source", "source_mask", "target_in", "target_out", "target_mask", "links")
+        names = ("source", "source_mask", "target_in", "target_out", "target_mask", "links")
         return self._replace(
-            **{name: move(getattr(self, name)) for name in moved},
-            context=move(self.context) if self.context.numel() else self.context,
-            target_places=move(places) if device.type == "cuda" else _NO_PLACES,
+            **{name: moved(getattr(self, name), device) for name in names},
+            target_places=moved(places, device) if device.type == "cuda" else _NO_PLACES,
         )
 
 

@@ -5,23 +5,16 @@ lines of a training text, and `LineWatch` counts the lines to translate that are
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import islice
 from typing import Any
 
 from nmt.data.text_formats import format_of, is_markup
-from nmt.text.sentence_split import split_sentences
+from nmt.text.sentence_split import has_several
 
 #: Lines that tell the habits of a text, and shares of them that make something unusual.
 _SAMPLE, _RARE = 20_000, 0.1
 #: How much longer than all others a line may be.
 _LONGER, _MORE = 1.5, 20
 _TABS, _TAGS = "tabs: all columns are translated as one text", "tags or time codes, which are translated as text"
-
-
-def has_several(line: str, language: str = "") -> bool:
-    """Whether a line has more than one sentence."""
-    sentences = (sentence for sentence, _ in split_sentences(line, language) if sentence)
-    return len(list(islice(sentences, 2))) > 1
 
 
 def habits(lines: Sequence[str], language: str) -> dict[str, float]:
@@ -47,23 +40,35 @@ class LineWatch:
         several = numbers.get("several", 1) < _RARE
         self.name, self._lines, self._filled = name, 0, 0
         self._markup = numbers.get("markup", 0) < _RARE
-        #: What a line may have, what to do then, and whether a line has it; the first that fits counts.
-        self._checks: dict[str, tuple[str, Callable[[str], bool]]] = {
+        #: What a line may have, what to do then with a file and with a text alone, and whether a line has it; the first
+        #: that fits counts.
+        self._checks: dict[str, tuple[str, str, Callable[[str], bool]]] = {
             _TAGS: (
                 "Take the text out first, and put its translation back.",
+                "Take the text out first.",
                 lambda line: self._markup and is_markup(line),
             ),
-            _TABS: ("Take one column: cut -f 1 FILE.", lambda line: "\t" in line.strip()),
+            _TABS: ("Take one column: cut -f 1 FILE.", "Take one column.", lambda line: "\t" in line.strip()),
             "several sentences": (
                 "Its translation may lack some: write one sentence per line.",
+                "The translation may lack some: translate one at a time.",
                 lambda line: several and has_several(line, str(languages[0])),
             ),
             f"more characters than any line of the training text ({longest:,.0f})": (
                 "Such lines are translated badly: write one sentence per line.",
+                "Texts of this length are translated badly: translate a part at a time.",
                 lambda line: len(line) > _LONGER * longest + _MORE,
             ),
         }
         self._found: dict[str, list[int]] = {}  # how many, and the first
+
+    def unlike(self, text: str) -> str | None:
+        """What is unlike the training text in a text that is translated alone, and what to do; None for nothing."""
+        what = self._what(text)
+        return None if what is None else f"{self.name} has {what}. {self._checks[what][1]}"
+
+    def _what(self, line: str) -> str | None:
+        return next((what for what, (*_, has) in self._checks.items() if has(line)), None)
 
     def add(self, lines: Sequence[str]) -> list[str]:
         """Look at the next lines; returns a warning if they begin a text of another format."""
@@ -71,7 +76,7 @@ class LineWatch:
         for line in lines:
             self._lines += 1
             self._filled += bool(line.strip())
-            if (what := next((what for what, (_, has) in self._checks.items() if has(line)), None)) is not None:
+            if (what := self._what(line)) is not None:
                 self._found.setdefault(what, [0, self._lines])[0] += 1
         if found is None:
             return []
@@ -85,7 +90,7 @@ class LineWatch:
         return [
             f"{self.name}: {count:,} line{'s have' if count > 1 else ' has'} {what} (line {first:,}"
             f"{' is the first' if count > 1 else ''}). {cure}"
-            for what, (cure, _) in self._checks.items()
+            for what, (cure, *_) in self._checks.items()
             for count, first in [found.get(what, (0, 0))]
             if count and (what != _TABS or 2 * count >= self._filled)  # most lines of a table
         ]

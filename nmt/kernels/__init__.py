@@ -2,7 +2,7 @@
 
 Each file has `plain_NAME`, `fast_NAME`, a function that uses `fast_NAME` if possible, and a pointer to
 `docs/benchmarks.md`. Inside `plain()`, which `model.fast=false` enters, only the plain ones run. The room imports torch
-and nothing of `nmt`.
+and of `nmt` only `nmt.system`.
 """
 
 import contextlib

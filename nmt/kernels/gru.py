@@ -14,6 +14,8 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from nmt.kernels import is_fast
 from nmt.kernels.dropout import dropout
+from nmt.kernels.lstm import masked_lstm_layers
+from nmt.system.graphs import moved
 
 #: A layer's parameters, as torch calls them, without the layer and the direction.
 GRU_PARAMETERS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
@@ -79,9 +81,7 @@ def plain_layers(rnn: nn.RNNBase, inputs: Tensor, lengths: Tensor) -> tuple[Tens
 def _layers_on_gpu(rnn: nn.RNNBase, inputs: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
     """`plain_layers` of sequences that are sorted here; torch's own sorting makes the host wait for the GPU twice."""
     lengths, order = lengths.sort(descending=True, stable=True)
-    sorted_rows, rows = (
-        indices.pin_memory().to(inputs.device, non_blocking=True) for indices in (order, order.argsort())
-    )
+    sorted_rows, rows = (moved(indices, inputs.device) for indices in (order, order.argsort()))
     outputs, last = rnn(pack_padded_sequence(inputs.index_select(0, sorted_rows), lengths, True))
     values, _ = pad_packed_sequence(outputs, batch_first=True, total_length=inputs.shape[1])
     last = last[0] if isinstance(last, tuple) else last
@@ -91,12 +91,14 @@ def _layers_on_gpu(rnn: nn.RNNBase, inputs: Tensor, lengths: Tensor) -> tuple[Te
 def rnn_layers(rnn: nn.RNNBase, inputs: Tensor, mask: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
     """Run GRU or LSTM layers over inputs [B, T, I] with mask [B, T] and lengths [B] (at least 1).
 
-    Lengths are on the CPU, where packing needs them. With lengths on a GPU, GRUs run by the mask alone: the host
+    Lengths are on the CPU, where packing needs them. With lengths on a GPU, layers run by the mask alone: the host
     does not know the lengths, so that the layers can be part of a CUDA graph.
 
     Returns the top layer's states [B, T, R * D], R directions, zero where padded, and each layer's hidden states after
     its last real step [L * R, B, D].
     """
+    if isinstance(rnn, nn.LSTM) and lengths.device.type == "cuda":
+        return masked_lstm_layers(rnn, inputs, mask)
     if isinstance(rnn, nn.GRU) and is_fast() and (inputs.device.type == "cpu" or lengths.device.type == "cuda"):
         return fast_layers(rnn, inputs, mask=mask)
     return plain_layers(rnn, inputs, lengths)

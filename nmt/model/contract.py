@@ -45,7 +45,7 @@ class Source(NamedTuple):
         tokens: [B, S], or for gradients with respect to them their embeddings [B, S, E].
         mask: [B, S], true where a token is real.
         lengths: [B] on the CPU, which saves fetching them from the mask.
-        context: [B, K, C] previous sentences, PAD where there is nothing.
+        context: [B, K, C] previous sentences, PAD where there is nothing; on the CPU, which saves fetching lengths.
         pins: those of each sentence, () for none.
     """
 

@@ -16,6 +16,7 @@ from nmt.kernels.sizes import round_up
 from nmt.model.context.mechanism import Before, ContextMechanism
 from nmt.model.contract import AnyDecoder, Decoded, Encoded, Encoder, Mixture, Selectable, Source, Words, stack_steps
 from nmt.system.errors import UserError
+from nmt.system.graphs import moved
 
 #: The most logits of a mixture that are held at a time: 64 MiB in float32.
 MIXED_LOGITS = 2**24
@@ -110,9 +111,10 @@ class Seq2Seq(nn.Module):
         """What the model sees of previous sentences [B, K, C]; None for nothing."""
         if self.context is None or context is None or not context.numel() or not self.context.sentences:
             return None
-        context = context[:, -self.context.sentences :]
-        mask = context.ne(self.source_embedding.padding_idx or 0)
-        return Before(self.dropout(self.source_embedding(context)), mask)
+        context, padding = context[:, -self.context.sentences :], self.source_embedding.padding_idx or 0
+        lengths = context.ne(padding).sum(-1).to("cpu")
+        context = moved(context, self.source_embedding.weight.device)
+        return Before(self.dropout(self.source_embedding(context)), context.ne(padding), lengths)
 
     def logits(self, features: Tensor, output: Output | None = None) -> Tensor:
         """Features t [..., F] -> logits c W t + b [..., V], c the decoder's `logit_scale`.
@@ -258,11 +260,13 @@ def real_steps(steps: Tensor, real: Tensor) -> Tensor:
 def mixture_log_probs(model: Seq2Seq, mixture: Mixture) -> Tensor:
     """log sum_j a_j p(v | j) [N, V] from a mixture's features [N, J, F], with the logits of a few rows at a time."""
 
-    def mix(features: Tensor, log_weights: Tensor) -> Tensor:
-        with model.kernels():  # entered again where the backward pass repeats this
-            return torch.logsumexp(log_weights.float().unsqueeze(-1) + model.log_probs(features), 1)
+    def mix(scaled: Tensor, log_weights: Tensor) -> Tensor:
+        log_probs = torch.log_softmax(model.output(scaled).float(), -1)
+        return torch.logsumexp(log_weights.float().unsqueeze(-1) + log_probs, 1)
 
     rows = max(1, MIXED_LOGITS // (mixture.features.shape[1] * model.output.out_features))
-    parts = zip(*(part.split(rows) for part in mixture), strict=True)
-    mixed = [checkpoint(mix, *part, use_reentrant=False) for part in parts]
+    # Dropout is drawn before: what is repeated then needs no random state, which no CUDA graph can read.
+    scaled = model.output_dropout(mixture.features) * model.decoder.logit_scale
+    parts = zip(scaled.split(rows), mixture.log_weights.split(rows), strict=True)
+    mixed = [checkpoint(mix, *part, use_reentrant=False, preserve_rng_state=False) for part in parts]
     return torch.cat(mixed)

@@ -18,6 +18,7 @@ from nmt.search.core import Forbidding, Hypothesis, Limits, Search, SearchState,
 from nmt.search.prefixes import PrefixStates
 from nmt.search.texts import Merging
 from nmt.system.errors import SettingError
+from nmt.system.graphs import moved
 from nmt.system.limits import Positive, Weight
 
 
@@ -276,10 +277,7 @@ def hypotheses(
         through[position] = slots
     weights = None
     if weigh is not None:
-        moved = torch.from_numpy(through)
-        on_gpu = path.device.type == "cuda"
-        moved = moved.pin_memory().to(path.device, non_blocking=True) if on_gpu else moved
-        weights = weigh(moved).permute(1, 2, 3, 0, 4).contiguous().cpu().numpy()
+        weights = weigh(moved(torch.from_numpy(through), path.device)).permute(1, 2, 3, 0, 4).contiguous().cpu().numpy()
     results: list[list[Hypothesis]] = []
     for sentence in range(count):
         ranked: list[Hypothesis] = []

@@ -158,8 +158,7 @@ class FixedBeam:
         self.path.index_copy_(1, here, torch.stack([of_step.words, of_step.parents]).int().unsqueeze(1))
         _copy(self.finished, of_step.finished)
         self.tokens.copy_(of_step.words.flatten())
-        # Finished sentences stay: none of their hypotheses is open.
-        self.log_probs.copy_(of_step.log_probs.masked_fill(of_step.done.unsqueeze(1), float("-inf")))
+        self.log_probs.copy_(of_step.log_probs)  # finished sentences go on, too: what they find no longer wins
         self.open.copy_((~of_step.done).sum())
         self.position.copy_(position)
         rows = (self._rows + of_step.parents).flatten()

@@ -70,6 +70,13 @@ class Graphs:
         return self._stream
 
 
+def moved(tensor: Tensor, device: torch.device) -> Tensor:
+    """The tensor on a device. From the CPU to a GPU, the host does not wait."""
+    if device.type == "cuda" and tensor.device.type == "cpu":
+        return tensor.pin_memory().to(device, non_blocking=True)
+    return tensor.to(device)
+
+
 def send(numbers: Tensor, buffer: Tensor) -> None:
     """Copy numbers of the host into a buffer of any device. The host does not wait for a GPU."""
     on_gpu = buffer.device.type == "cuda"

@@ -1,8 +1,11 @@
 """The process: allocator settings, return of free memory, sharing of cores."""
 
+import contextlib
 import ctypes
+import gc
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 # Parameters of glibc's mallopt, from its malloc.h.
@@ -63,6 +66,21 @@ def bound_kernels() -> None:
     """
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "1024" if has_amx() else "64")
     os.environ.setdefault("LRU_CACHE_CAPACITY", "64")
+
+
+@contextlib.contextmanager
+def few_collections() -> Iterator[None]:
+    """Look for unreachable cycles less often: pieces and their places are many objects, and none is in a cycle.
+
+    Python looks after each 700 new objects. In translating that is a third of the time beside the search
+    (docs/benchmarks.md, "Python's share of translating").
+    """
+    before = gc.get_threshold()
+    gc.set_threshold(50_000, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def has_amx() -> bool:

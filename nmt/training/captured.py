@@ -11,9 +11,8 @@ import math
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from nmt.attention import Read
 from nmt.data.batch import Batch
 from nmt.data.shapes import MOST_SHAPES, ROWS, Shape, Shapes
 from nmt.kernels.sizes import ceiling
@@ -41,16 +40,9 @@ def wanted(settings: TrainerSettings, compute: Compute) -> bool:
 
 def reason_against(model: Seq2Seq, settings: TrainerSettings) -> str | None:
     """Why updates of this training cannot have fixed shapes, None if they can."""
-    lstm = any(isinstance(module, nn.LSTM) for module in model.modules())
-    reasons = {
-        "the model sees previous sentences": model.context_sentences > 0,
-        "attention.read.objective=enumerate computes logits twice": any(
-            isinstance(module, Read) and module.enumerates for module in model.modules()
-        ),
-        "LSTM layers need packed sequences": lstm,
-        "model.fast=false needs packed sequences": not model.fast,
-    }
-    return next((reason for reason, holds in reasons.items() if holds), None)
+    if model.context_sentences:
+        return "the model sees previous sentences"
+    return None if model.fast else "model.fast=false needs packed sequences"
 
 
 def has_fixed_shapes(model: Seq2Seq, settings: TrainerSettings, compute: Compute) -> bool:

@@ -27,6 +27,7 @@ def add_common(parser: argparse.ArgumentParser) -> None:
     say("--joey-python", metavar="PYTHON", help="of Joey NMT's virtual environment ($NMT_JOEY_PYTHON)")
     say("--onmt-python", metavar="PYTHON", help="of OpenNMT-py's virtual environment ($NMT_ONMT_PYTHON)")
     say("--eole-python", metavar="PYTHON", help="of eole's virtual environment ($NMT_EOLE_PYTHON)")
+    say("--marian-python", metavar="PYTHON", help="of Marian's virtual environment ($NMT_MARIAN_PYTHON)")
 
 
 def count(word: str) -> int:

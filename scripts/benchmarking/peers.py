@@ -1,4 +1,4 @@
-"""Other programs on the same work: Joey NMT, OpenNMT-py and eole, each from a virtual environment of its own.
+"""Other programs on the same work: Joey NMT, OpenNMT-py, eole and Marian, each from an environment of its own.
 
 They get the same text, the same pieces and, as far as each can express it, the same model and recipe. What they say
 themselves of their speed is what counts: training in target tokens a second without the first report, translating in
@@ -7,6 +7,7 @@ sentences a second after the model is loaded.
 
 import os
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -67,12 +68,18 @@ class Peer(ABC):
         title: what people call it.
         module: what Python imports.
         variable: of the environment, naming its Python.
+        beside: the wiring of ours that is the same model.
+        on_gpu: whether it is measured on a GPU.
+        library_threads: those of a library's products; None for all.
     """
 
     name = ""
     title = ""
     module = ""
     variable = ""
+    beside = "bahdanau"
+    on_gpu = True
+    library_threads: int | None = None
 
     def __init__(self, python: str, version: str, task: Task) -> None:
         self.python, self.version, self.task = python, version, task
@@ -141,7 +148,7 @@ class Peer(ABC):
         """What a command of the peer's says, both streams together."""
         environment = {**os.environ, "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1"}
         for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-            environment[variable] = str(self.task.threads)
+            environment[variable] = str(self.library_threads or self.task.threads)
         environment.pop("PYTHONPATH", None)
         log = self.task.folder / "said.txt"
         with log.open("wb") as file:
@@ -277,11 +284,49 @@ class Eole(OpenNMT):
             "-beam_size", "5", "-batch_size", "64", "-max_length", str(LONGEST_OUTPUT), "-length_penalty", "avg",
             "-report_time", *(["-world_size", "1", "-gpu_ranks", "0"] if self.task.cuda else []),
         )  # fmt: skip
-        milliseconds = self._numbers(r"Average translation time \(ms\): ([\d.]+)", output, "how long it took")[-1]
+        milliseconds = self._numbers(r"Average prediction time \(ms\): ([\d.]+)", output, "how long it took")[-1]
         return Translated(1000 / milliseconds, self._texts(self.task.folder / "eole.out"))
 
 
-PEERS: tuple[type[Peer], ...] = (Joey, OpenNMT, Eole)
+class Marian(Peer):
+    """Marian 1.12 by pip: compiled for AVX alone, so that one built from source is faster.
+
+    Each of its threads computes a part of a batch.
+    """
+
+    name, title, module, variable = "pymarian", "Marian", "pymarian", "NMT_MARIAN_PYTHON"
+    beside, on_gpu, library_threads = "conditional", False, 1
+
+    def _train(self, updates: int) -> str:
+        for earlier in self.task.folder.glob("marian.npz*"):  # it would go on from there
+            earlier.unlink()
+        shutil.copyfile(self.task.data / "tokenizer.model", self.task.folder / "vocab.spm")
+        write_text(self.task.folder / "marian.yaml", _template("marian.yaml").format(**self._settings(updates)))
+        output = self._run("-m", "pymarian", "train", "-c", "marian.yaml", *self._threads)
+        self.updates = updates
+        return output
+
+    @property
+    def _threads(self) -> Sequence[str]:
+        return "--cpu-threads", str(self.task.threads)
+
+    def _speed(self, output: str) -> float:
+        return speed(self._numbers(r"([\d.]+) words/s", output, "its speed"))
+
+    def translate(self) -> Translated:
+        output = self._run(
+            "-m", "pymarian", "decode", "-m", "marian.npz", "-v", "vocab.spm", "vocab.spm",
+            "-i", f"text.{self.task.languages[0]}", "-o", "marian.out",
+            "--beam-size", "5", "--mini-batch", "64", "--maxi-batch", "100", "--normalize", "1",
+            "--quiet-translation", *self._threads,
+        )  # fmt: skip
+        seconds = self._numbers(r"Total time: ([\d.]+)s wall", output, "how long it took")[-1]
+        return Translated(self.lines / seconds, self._texts(self.task.folder / "marian.out"))
+
+
+PEERS: tuple[type[Peer], ...] = (Joey, OpenNMT, Eole, Marian)
+#: As `--peers` has them, in the order of `PEERS`.
+NAMES = tuple(kind.name for kind in PEERS)
 
 
 def _template(name: str) -> str:
@@ -302,6 +347,8 @@ def speed(reports: Sequence[float]) -> float:
 
 def find(kind: type[Peer], given: str | None, task: Task) -> Peer | str:
     """The peer, or why it is not there."""
+    if task.cuda and not kind.on_gpu:
+        return f"{kind.title} is measured on a CPU only."
     python = given or os.environ.get(kind.variable)
     if not python:
         return f"{kind.title} is not measured: name the Python of its environment ({kind.variable}=PYTHON)."

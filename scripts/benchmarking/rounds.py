@@ -10,7 +10,7 @@ from benchmarking import peers, translating
 from benchmarking.crew import Case
 from benchmarking.peers import OpenNMTTransformer, Peer
 from benchmarking.session import Options, Session, attempt, beside, say, summary
-from benchmarking.settings import PLAIN, TORCH_TRANSFORMER, TRANSFORMER, WIRINGS, Json, Place, Sizes
+from benchmarking.settings import PLAIN, TORCH_TRANSFORMER, TRANSFORMER, Json, Place, Sizes
 
 #: By name: the figures of each round.
 Rounds = dict[str, list[dict[str, float]]]
@@ -59,7 +59,8 @@ def _measure(session: Session, place: Place) -> Json:
     batch = options.batch or usual
     theirs: list[Peer] = []
     outcomes: Json = {}
-    for kind in peers.PEERS if options.peers and place.precision == "float32" else ():
+    wanted = [kind for kind in peers.PEERS if kind.name in options.peers]
+    for kind in wanted if place.precision == "float32" else ():
         folder = f"{kind.name}-{place.device.replace(':', '')}"
         peer = session.peer(kind, folder, session.sizes, batch, place.device != "cpu")
         outcomes[kind.name] = {"missing": peer} if isinstance(peer, str) else {"version": peer.version}
@@ -82,15 +83,16 @@ def _cases(
 
 
 def _in_turn(
-    session: Session, cases: Mapping[str, Case], theirs: Sequence[Peer], outcomes: Json
+    session: Session, place: Place, cases: Mapping[str, Case], theirs: Sequence[Peer], outcomes: Json
 ) -> tuple[Rounds, dict[str, Json], dict[str, list[float]]]:
     """The figures of each round, the last answers, and what the peers reached."""
     rounds: Rounds = {name: [] for name in cases}
     their_rounds: dict[str, list[float]] = {peer.name: [] for peer in theirs}
     answers: dict[str, Json] = {}
+    updates = session.scale.updates if place.device == "cpu" else session.scale.gpu_updates
     for number in session.numbers():
         for name, case in cases.items():
-            answers[name] = case.ask(updates=session.scale.updates)
+            answers[name] = case.ask(updates=updates)
             rounds[name].append(_trained(answers[name]))
             speed = rounds[name][-1]["tokens_per_second"]
             say(f"round {number}, training, {name}: {speed:,.0f} target tokens/s")
@@ -115,24 +117,25 @@ def _training(session: Session, place: Place, batch: int, theirs: list[Peer], ou
     """Train the wirings, measured where that is asked for, until they have their updates; keep the weights."""
     measured, scale = "training" in session.options.parts, session.scale
     on_gpu = place.device != "cpu"
-    names = [*WIRINGS, *([PLAIN] if on_gpu and measured else [])]
+    plain = on_gpu and measured and not session.options.compares
+    names = [*session.options.models, *([PLAIN] if plain else [])]
     results: Json = {}
     with contextlib.ExitStack() as stack:
         cases = _cases(stack, session, place, session.sizes, batch, names)
         first = scale.gpu_warm_up if on_gpu else scale.warm_up
         answers = {name: case.ask(updates=first) for name, case in cases.items()}
         if measured:
-            rounds, answers, their_rounds = _in_turn(session, cases, theirs, outcomes)
+            rounds, answers, their_rounds = _in_turn(session, place, cases, theirs, outcomes)
             for name in names:
                 results[name] = {**summary(rounds[name]), "peak_memory_bytes": answers[name]["peak_memory"]}
                 if on_gpu:
                     results[name]["peak_gpu_memory_bytes"] = answers[name]["gpu_memory"]
-            ours = [entry["tokens_per_second"] for entry in rounds["bahdanau"]]
             for peer in theirs:
+                ours = [entry["tokens_per_second"] for entry in rounds.get(peer.beside, [])]
                 if their_rounds[peer.name]:
                     outcomes[peer.name]["training"] = beside(ours, their_rounds[peer.name], "tokens_per_second")
                     outcomes[peer.name]["peak_memory_bytes"] = peer.peak_memory
-        for name in WIRINGS if "translating" in session.options.parts else ():
+        for name in session.options.models if "translating" in session.options.parts else ():
             lacking = scale.trained - int(answers[name]["updates"])
             if lacking > 0:
                 say(f"training {name} for {lacking} more updates before it translates")
@@ -145,16 +148,16 @@ def _transformer(session: Session, place: Place) -> Json:
     """The Transformer beside torch's own layers in the same loop and beside OpenNMT-py's; ratios to ours by round."""
     sizes, name = session.scale.transformer._replace(pieces=session.sizes.pieces), OpenNMTTransformer.name
     peer: Peer | str = ""
-    if session.options.peers:
+    if OpenNMTTransformer.name in session.options.peers:
         peer = session.peer(OpenNMTTransformer, "transformer", sizes, session.scale.batch)
     results: Json = {"sizes": sizes._asdict(), **({"missing": peer} if peer and isinstance(peer, str) else {})}
     with contextlib.ExitStack() as stack:
         models = (TRANSFORMER.name, TORCH_TRANSFORMER)
         cases = _cases(stack, session, place, sizes, session.scale.batch, models)
         for case in cases.values():
-            case.ask(updates=session.scale.warm_up)
+            case.ask(updates=session.scale.warm_up if place.device == "cpu" else session.scale.gpu_warm_up)
         theirs = [] if isinstance(peer, str) else [peer]
-        rounds, answers, their_rounds = _in_turn(session, cases, theirs, {name: results})
+        rounds, answers, their_rounds = _in_turn(session, place, cases, theirs, {name: results})
     speeds = {model: [entry["tokens_per_second"] for entry in entries] for model, entries in rounds.items()}
     for model, own in speeds.items():
         ratio = beside(speeds[TRANSFORMER.name], own, "tokens_per_second")["ratio"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarking import crew
 from benchmarking.peers import Peer, PeerError, Task, find
-from benchmarking.settings import MATCHED, QUICK, Json, Place, Sizes
+from benchmarking.settings import MATCHED, QUICK, WIRINGS, Json, Place, Sizes
 
 PARTS = ("training", "transformer", "translating")
 
@@ -34,7 +34,9 @@ class Options:
         rounds: how often everything is measured.
         batch: sentences a training batch; None for those of the scale, and 512 on a GPU.
         updates: that a model has had before it translates.
-        peers: whether other programs are measured too.
+        peers: the names of other programs that are measured too.
+        models: of ours that are measured, by `WIRINGS`.
+        compares: whether of ours only what a peer does is measured: in float32, beam 5, 64 at a time.
         peer_updates: of a peer, in a round.
     """
 
@@ -49,7 +51,9 @@ class Options:
     rounds: int | None = None
     batch: int | None = None
     updates: int | None = None
-    peers: bool = False
+    peers: Sequence[str] = ()
+    models: Sequence[str] = tuple(WIRINGS)
+    compares: bool = False
     peer_updates: int | None = None
 
 
@@ -90,7 +94,8 @@ class Session:
         """Where everything is measured: on a CPU in the precision that is asked for, on a GPU in both."""
         places = []
         for device in self.options.devices:
-            kinds = (self.options.precision,) if device == "cpu" else ("float32", "bf16")
+            both = device != "cpu" and not self.options.compares
+            kinds = ("float32", "bf16") if both else (self.options.precision,)
             places += [Place(device, precision, self.threads) for precision in kinds]
         return places
 

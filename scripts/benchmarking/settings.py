@@ -36,6 +36,7 @@ WIRINGS = {
         Wiring("bahdanau", "Bahdanau, additive", ("decoder=bahdanau", "attention/score=additive")),
         Wiring("luong", "Luong, general, input feeding", _GENERAL),
         Wiring("luong_without_feeding", "Luong, general, no input feeding", (*_GENERAL, "decoder.input_feeding=false")),
+        Wiring("conditional", "Conditional, additive", ("decoder=conditional", "attention/score=additive")),
         Wiring("none", "no attention", ("decoder=none",)),
     )
 }
@@ -89,7 +90,7 @@ class Scale:
         longest: pieces a side; longer pairs are left out, as the peers leave them out.
         warm_up: updates before anything is measured.
         gpu_warm_up: the same on a GPU, where each shape is captured and its kernels are compiled first.
-        updates: measured updates of a wiring in a round.
+        updates, gpu_updates: measured updates of a wiring in a round.
         trained: updates that a model has had, in all, before it translates.
         translated: sentences translated in a round, by how many are searched together.
         built_in: pairs of the built-in corpus: training, validation, test.
@@ -103,6 +104,7 @@ class Scale:
     warm_up: int = 4
     gpu_warm_up: int = 120
     updates: int = 20
+    gpu_updates: int = 200
     trained: int = 200
     translated: dict[int, int] = field(default_factory=lambda: {1: 50, 64: 1000})
     built_in: tuple[int, int, int] = (20_000, 500, 1000)
@@ -117,6 +119,7 @@ QUICK = Scale(
     warm_up=1,
     gpu_warm_up=1,
     updates=2,
+    gpu_updates=2,
     trained=3,
     translated={1: 2, 64: 4},
     built_in=(120, 4, 8),

@@ -6,7 +6,7 @@ from benchmarking import crew
 from benchmarking.crew import Case
 from benchmarking.peers import Peer
 from benchmarking.session import Session, attempt, beside, say, summary
-from benchmarking.settings import FASTER, SEARCHES, WIRINGS, Json, Place
+from benchmarking.settings import FASTER, SEARCHES, Json, Place
 
 #: Wiring, search, and how many sentences are searched together.
 Key = tuple[str, str, int]
@@ -14,8 +14,9 @@ Key = tuple[str, str, int]
 
 def measure(session: Session, place: Place, theirs: list[Peer], outcomes: Json) -> Json:
     """Translate in turn, round after round; what the peers reach goes into `outcomes`."""
-    amounts = session.scale.translated
-    if place.device != "cpu":
+    compares = session.options.compares
+    amounts = {64: session.scale.translated[64]} if compares else session.scale.translated
+    if not compares and place.device != "cpu":
         amounts = {**amounts, 512: amounts[64]}
     rounds: dict[Key, list[dict[str, float]]] = {}
     their_rounds: dict[str, list[float]] = {peer.name: [] for peer in theirs}
@@ -54,7 +55,7 @@ def measure(session: Session, place: Place, theirs: list[Peer], outcomes: Json) 
         if their_rounds[peer.name]:
             settings = {"folder": session.data, "texts": texts[peer.name]}
             scores = crew.once("scoring", settings, session.log)
-            outcomes[peer.name]["translating"] = _compared(rounds, scored, their_rounds[peer.name], scores)
+            outcomes[peer.name]["translating"] = _compared(peer, rounds, scored, their_rounds[peer.name], scores)
     return results
 
 
@@ -70,37 +71,42 @@ def _settings(session: Session, place: Place, batches: list[int]) -> dict[Key, J
             "batch": batch,
             "shortlist": 0,
         }
-        for name in WIRINGS
-        for search in SEARCHES
+        for name in session.options.models
+        for search in (SEARCHES[-1:] if session.options.compares else SEARCHES)
         for batch in batches
     }
-    for way, (precision, shortlist, batch) in FASTER.items() if place.device == "cpu" else ():
+    faster = place.device == "cpu" and "bahdanau" in session.options.models and not session.options.compares
+    for way, (precision, shortlist, batch) in FASTER.items() if faster else ():
         if precision != "float32" and not session.machine[precision]:
             continue
-        faster = {"place": place._replace(precision=precision), "shortlist": shortlist, "batch": batch}
-        settings["bahdanau", way, batch] = settings["bahdanau", "beam5", 64] | faster
+        changes = {"place": place._replace(precision=precision), "shortlist": shortlist, "batch": batch}
+        settings["bahdanau", way, batch] = settings["bahdanau", "beam5", 64] | changes
     return settings
 
 
 def _compared(
-    rounds: dict[Key, list[dict[str, float]]], scored: dict[Key, Json], their_rounds: list[float], scores: Json
+    peer: Peer,
+    rounds: dict[Key, list[dict[str, float]]],
+    scored: dict[Key, Json],
+    their_rounds: list[float],
+    scores: Json,
 ) -> Json:
     """A peer beside our beam 5, and beside each faster way through it."""
     compared = {}
     for name, way, batch in scored:
-        if name == "bahdanau" and (way == "beam5" or way in FASTER):
+        if name == peer.beside and (way == "beam5" or way in FASTER):
             ours = [entry["sentences_per_second"] for entry in rounds[name, way, batch]]
             compared[way] = {
                 **beside(ours, their_rounds, "sentences_per_second"),
                 "bleu": scores["bleu"],
                 "our_bleu": scored[name, way, batch]["bleu"],
             }
-    beam = compared.pop("beam5")
+    beam = compared.pop("beam5", {})
     return {
         **beam,
         "faster": compared,
         "pieces_per_sentence": scores["pieces_per_sentence"],
-        "our_pieces_per_sentence": scored["bahdanau", "beam5", 64]["pieces_per_sentence"],
+        "our_pieces_per_sentence": scored[peer.beside, "beam5", 64]["pieces_per_sentence"],
     }
 
 

@@ -63,12 +63,22 @@ def wired(*overrides: str) -> list[list[str]]:
     return [[f"decoder={decoder}", *overrides] for decoder in ("bahdanau", "luong")]
 
 
+DISTANCES = ["encoder=transformer", "encoder/positions=relative"]
+#: What has no graphs.
+UNCAPTURED = [
+    *([f"context={context}", "context.sentences=2"] for context in ("concat", "segments", "hierarchical")),
+    *([*DISTANCES, f"context={context}", "context.sentences=2"] for context in ("concat", "segments", "hierarchical")),
+    ["context=segments", "context.sentences=2", "encoder.cell=lstm"],
+    ["decoder=luong", "model.fast=false"],
+]
+
 MECHANISMS = [
     *([f"decoder={wiring}", f"attention/score={score}"] for wiring in WITH_ATTENTION for score in SCORES),
     *(case for window in WINDOWED for case in wired(*window)),
     *(case for read in READS for case in wired(f"attention/read={read}")),
     *wired("attention.heads=2"),
     *wired("attention.coverage=true"),
+    *UNCAPTURED[:6],
 ]
 FAMILIES = [
     *([f"encoder={encoder}", f"decoder={decoder}"] for encoder in ENCODERS for decoder in ("luong", "transformer")),
@@ -113,6 +123,16 @@ def test_an_update_waits_only_where_it_may(wiring: str, costs: dict[str, Any]) -
     assert found["update"] == ALLOWED_IN_UPDATE
     assert found["reading"] == ALLOWED_IN_READING
     assert found["launches"] <= LAUNCHES_OF_UPDATE[wiring]
+
+
+def test_an_update_without_graphs_waits_nowhere_either(guard: Path) -> None:
+    """Lengths of previous sentences are those that the host has counted."""
+    results = run(guard, "costs", UNCAPTURED)
+    assert len(results) == len(UNCAPTURED)
+    for case, found in results.items():
+        assert found["update"] == ALLOWED_IN_UPDATE, case
+        assert found["reading"] == ALLOWED_IN_READING, case
+        assert sum(found["planted"].values()) == 1, case
 
 
 @pytest.mark.parametrize("wiring", ["bahdanau", "luong"])
@@ -188,6 +208,8 @@ CAPTURED = [
     ["decoder=luong", "trainer.simcut=2"],
     ["decoder=luong", "trainer.scheduled_sampling=1e-9"],
     ["decoder=bahdanau", "attention/read=hard", "attention.read.expected=1"],  # nothing is drawn that is used
+    ["decoder=bahdanau", "attention/read=hard", "attention.read.objective=enumerate"],
+    ["encoder.cell=lstm", "encoder.layers=2", "decoder=luong"],
 ]
 #: With word links, which are one copy more.
 GUIDED = [
@@ -225,6 +247,8 @@ SHAPED = [
     ["encoder=transformer", "decoder=transformer", "trainer.r_drop=2"],
     ["encoder=transformer", "decoder=transformer", "trainer.simcut=3"],
     ["decoder=bahdanau", "attention/read=hard"],
+    ["decoder=bahdanau", "attention/read=hard", "attention.read.objective=enumerate"],
+    ["encoder.cell=lstm", "decoder=luong"],
     ["decoder=conditional", "trainer.scheduled_sampling=0.5"],
     ["encoder=conv", "decoder=conv"],
 ]

@@ -37,6 +37,7 @@ def shifted(text: Text, row: int, side: int, lines: int = 1) -> Text:
     return sides[0], sides[1]
 
 
+@pytest.mark.long
 @settings(deadline=None, max_examples=20)
 @given(
     seed=st.integers(0, 999),
@@ -75,6 +76,7 @@ def test_sides_that_do_not_belong_together() -> None:
     assert found.offset == 0
 
 
+@pytest.mark.long
 def test_a_long_text_is_looked_at_in_parts() -> None:
     text = language(3, 60_000, length=5)
     found = find_shift(*shifted(text, 40_000, 0))

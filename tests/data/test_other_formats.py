@@ -83,6 +83,8 @@ def test_unusual_lines_are_counted_once_with_the_first(line: str, word: str) -> 
     assert "line 2 is the first" in note
     assert word in note
     assert watch.notes() == []
+    assert word in str(watch.unlike(line))
+    assert watch.unlike("Er kam am 3. Mai.") is None
 
 
 def test_what_the_training_text_has_is_usual() -> None:

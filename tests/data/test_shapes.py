@@ -23,6 +23,7 @@ def sentences(count: int, seed: int = 3) -> tuple[np.ndarray, np.ndarray]:
     return source, target
 
 
+@pytest.mark.long
 @given(LENGTHS, st.integers(1, 400), st.one_of(st.none(), st.integers(1, 9)), st.integers(0, 3))
 def test_every_pair_is_in_one_batch_that_its_shape_holds(
     lengths: list[tuple[int, int]], tokens: int, most: int | None, seed: int

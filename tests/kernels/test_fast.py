@@ -111,16 +111,18 @@ def test_dropout_without_fast_is_that_of_torch(monkeypatch: pytest.MonkeyPatch) 
         assert ("fast_dropout" in called) == (fast == "true")
 
 
-def test_what_the_backward_pass_computes_again_is_plain_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The logits of a mixture, whose features drop out."""
+def test_what_the_backward_pass_computes_again_draws_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The logits of a mixture, whose features have dropped out before; a CUDA graph cannot read the random state."""
     called = counted(monkeypatch)
     words = ["attention/read=hard", "attention.read.objective=enumerate", "model.output_dropout=0.5"]
     for fast in ("true", "false"):
         made = model(*words, f"model.fast={fast}", train=True)
+        called.clear()
         loss = batch_loss(made, make_batch([[5, 6, 7], [8]], [[9, 4], [5]])).total
+        assert ("fast_dropout" in called) == (fast == "true")
         called.clear()
         loss.backward()
-        assert called == ["fast_dropout"] * (fast == "true")
+        assert called == []
 
 
 def test_every_fast_kernel_has_its_plain_one_beside_it() -> None:

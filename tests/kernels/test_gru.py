@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from nmt.kernels import plain
-from nmt.kernels.gru import fast_layers
+from nmt.kernels.gru import fast_layers, plain_layers
+from nmt.kernels.lstm import masked_lstm_layers
 from nmt.model import Encoded
 from nmt.model.recurrent.recurrent_encoder import RecurrentEncoder
 
@@ -97,3 +98,23 @@ def test_the_fast_encoder_is_the_reference(count: int, bidirectional: bool, auto
         ours, theirs = (getattr(result, name) for result in encoded)
         torch.testing.assert_close(ours, theirs, rtol=bound, atol=bound, check_dtype=False)
     assert not encoded[0].values[~mask].any()
+
+
+@pytest.mark.parametrize("directions", [1, 2])
+def test_lstm_layers_by_the_mask_are_those_of_torch(directions: int) -> None:
+    """States, last states and gradients, whatever the padding holds."""
+    torch.manual_seed(3)
+    rnn = nn.LSTM(3, 4, 2, batch_first=True, bidirectional=directions == 2, dtype=torch.float64)
+    ends = torch.tensor([2, 5, 1])
+    inputs = torch.randn(3, 6, 3, dtype=torch.float64, requires_grad=True)
+    theirs = plain_layers(rnn, inputs, ends)
+    ours = masked_lstm_layers(rnn, inputs, torch.arange(6) < ends.unsqueeze(1))
+    weights = [torch.randn_like(part) for part in theirs]
+    gradients = [
+        torch.autograd.grad(
+            [(part * weight).sum() for part, weight in zip(parts, weights, strict=True)], (inputs, *rnn.parameters())
+        )
+        for parts in (theirs, ours)
+    ]
+    for their, our in zip((*theirs, *gradients[0]), (*ours, *gradients[1]), strict=True):
+        torch.testing.assert_close(our, their, rtol=1e-10, atol=1e-12)

@@ -40,7 +40,7 @@ def log_probs(made: Seq2Seq, source: Tensor, mask: Tensor, lengths: Tensor, cont
 def test_packing_closes_gaps() -> None:
     embedded = torch.arange(10.0).reshape(2, 5, 1)
     mask = torch.tensor([[True, False, True, False, True], [False, True, True, False, False]])
-    packed = pack(embedded, mask)
+    packed = pack(embedded, mask, mask.sum(1))
     assert packed.lengths.tolist() == [3, 2]
     assert packed.embedded[0, :, 0].tolist() == [0, 2, 4]
     assert packed.embedded[1, :2, 0].tolist() == [6, 7]

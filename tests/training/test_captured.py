@@ -47,6 +47,8 @@ def updates(made: Seq2Seq, graphs: str, given: Sequence[Batch]) -> list[Update]:
         ["decoder=none", "encoder.layers=2"],
         ["encoder=transformer", "decoder=transformer"],
         ["encoder=conv", "decoder=conv"],
+        ["encoder=lstm", "decoder=luong"],
+        ["attention/read=hard", "attention.read.objective=enumerate"],
     ],
     ids=" ".join,
 )
@@ -116,14 +118,10 @@ def test_an_update_that_is_no_number_is_skipped() -> None:
     assert second.gradient_norm == pytest.approx(expected.gradient_norm, rel=1e-5)
 
 
-ENUMERATES = "attention.read.objective=enumerate computes logits twice"
-
-
 @pytest.mark.parametrize(
     ("overrides", "settings", "reason"),
     [
-        (["attention/read=hard", "attention.read.objective=enumerate"], {}, ENUMERATES),
-        (["encoder=lstm"], {}, "LSTM layers need packed sequences"),
+        (["context=concat", "context.sentences=1"], {}, "the model sees previous sentences"),
         (["model.fast=false"], {}, "model.fast=false needs packed sequences"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

@@ -1,9 +1,11 @@
-"""The BLEU of validation."""
+"""The scores of validation."""
+
+import math
 
 import pytest
 
 from nmt.text.tokenizer_trainer import TokenizerTrainer
-from nmt.training.validation import Figures, in_case_of, judged_by
+from nmt.training.validation import Figures, Validated, in_case_of, judged_by
 
 TEXT = [f"Der {a} Hund {b} ist alt" for a in ("rote", "blaue", "graue") for b in ("dort", "hier", "da")]
 
@@ -29,3 +31,9 @@ def test_figures_name_the_metric_that_judges() -> None:
     plain, short = Figures(12.5, 3.0), Figures(0.0, 80.0, 95.0)
     assert (plain.score, str(plain), plain.entries()) == (12.5, "BLEU 12.50", {"bleu": 12.5, "exact": 3.0})
     assert (short.score, str(short)) == (95.0, "chrF 95.00, exact 80.0 %")
+
+
+def test_a_perplexity_is_the_exponential_of_the_loss_and_stays_finite() -> None:
+    figures = Figures(0.0, 0.0)
+    assert Validated(2.0, figures, []).perplexity == pytest.approx(math.exp(2.0))
+    assert math.isfinite(Validated(1000.0, figures, []).perplexity)

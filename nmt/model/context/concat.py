@@ -24,14 +24,16 @@ class Concatenation(ContextMechanism):
 
     def forward(self, encoder: Encoder, embedded: Tensor, mask: Tensor, lengths: Tensor, before: Before) -> Encoded:
         joined = pack(
-            torch.cat((before.embedded.flatten(1, 2), embedded), 1), torch.cat((before.mask.flatten(1), mask), 1)
+            torch.cat((before.embedded.flatten(1, 2), embedded), 1),
+            torch.cat((before.mask.flatten(1), mask), 1),
+            before.lengths.sum(1) + lengths,
         )
-        encoded: Encoded = encoder(joined.embedded, joined.mask, joined.lengths.to("cpu"))
+        encoded: Encoded = encoder(joined.embedded, joined.mask, joined.lengths)
         # The source first, so that positions of slots and columns of weights are those of the source.
-        first = before.mask.sum((1, 2))
+        first, last = before.mask.sum((1, 2)), joined.mask.sum(1)
         return encoded._replace(
-            values=rotate(encoded.values, joined.lengths, first),
-            keys=None if encoded.keys is None else rotate(encoded.keys, joined.lengths, first),
+            values=rotate(encoded.values, last, first),
+            keys=None if encoded.keys is None else rotate(encoded.keys, last, first),
         )
 
     def shares(self, layers: Calls, own: Calls, mask: Tensor, before: Tensor) -> Shares:

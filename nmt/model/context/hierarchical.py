@@ -13,6 +13,7 @@ from nmt.attention import Attended, Attention, Memory
 from nmt.model.context.mechanism import Before, Calls, ContextMechanism, Shares, pack
 from nmt.model.contract import Encoded, Encoder
 from nmt.system.errors import UserError
+from nmt.system.graphs import moved
 from nmt.system.limits import NotNegative
 
 
@@ -82,7 +83,8 @@ class Hierarchical(ContextMechanism):
         # [B * K, S or 1, C] and [B * S, 1, K] -> [B, S, K, C] -> [B, S, X]
         by_word = of_words.unflatten(0, (rows, count)).transpose(1, 2)
         shares = of_sentences.reshape(rows, -1, count, 1) * by_word
-        return weights, pack(shares.flatten(2).transpose(1, 2), before.flatten(1)).embedded.transpose(1, 2)
+        lengths = before.sum((1, 2)).to("cpu")
+        return weights, pack(shares.flatten(2).transpose(1, 2), before.flatten(1), lengths).embedded.transpose(1, 2)
 
     def _read(self, states: Tensor, mask: Tensor, words: Tensor, real: Tensor) -> Tensor:
         """What each word [B, S, V] finds in words [B, K, C, V]."""
@@ -138,14 +140,13 @@ class OverAttention(nn.Module):
 
 def _encode(encoder: Encoder, before: Before) -> tuple[Tensor, Tensor]:
     """The states of the words of previous sentences [B, K, C, V], zero where there are none, and their mask."""
-    real = before.mask.flatten(0, 1)
-    lengths = real.sum(1)
-    rows = lengths.nonzero().squeeze(1)
+    real, lengths = before.mask.flatten(0, 1), before.lengths.flatten()
+    some = lengths.nonzero().squeeze(1)
     words = before.embedded.new_zeros(*real.shape, encoder.size)
-    if len(rows):
-        longest = int(lengths.max())
-        kept = before.embedded.flatten(0, 1)[rows, :longest]
-        encoded = encoder(kept, real[rows, :longest], lengths[rows].to("cpu"))
+    if len(some):
+        rows, longest = moved(some, real.device), int(lengths.max())
+        kept, of_kept = (part[:, :longest].index_select(0, rows) for part in (before.embedded.flatten(0, 1), real))
+        encoded = encoder(kept, of_kept, lengths[some])
         filled = nn.functional.pad(encoded.values, (0, 0, 0, real.shape[1] - longest))
         words = words.to(filled.dtype).index_copy(0, rows, filled)
     return words.unflatten(0, before.mask.shape[:2]), before.mask

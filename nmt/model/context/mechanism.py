@@ -18,14 +18,21 @@ from nmt.system.limits import NotNegative
 
 
 class Before(NamedTuple):
-    """Previous sentences, the nearest one last: embedded [B, K, C, E], mask [B, K, C] true where tokens are real."""
+    """Previous sentences, the nearest one last: embedded [B, K, C, E], mask [B, K, C] true where tokens are real.
+
+    lengths [B, K] are on the CPU: the host chooses shapes by them, and need not wait for a GPU.
+    """
 
     embedded: Tensor
     mask: Tensor
+    lengths: Tensor
 
 
 class Packed(NamedTuple):
-    """The real tokens of several stretches in one row, without gaps: embedded [B, N, E], mask [B, N], lengths [B]."""
+    """The real tokens of several stretches in one row, without gaps: embedded [B, N, E] and mask [B, N].
+
+    lengths [B] are on the CPU.
+    """
 
     embedded: Tensor
     mask: Tensor
@@ -73,9 +80,11 @@ class ContextMechanism(nn.Module):
         return all_heads([calls[0] for calls in layers]), None
 
 
-def pack(embedded: Tensor, mask: Tensor) -> Packed:
-    """The real tokens of embedded [B, N, E], in their order, from the start of each row."""
-    lengths = mask.sum(1)
+def pack(embedded: Tensor, mask: Tensor, lengths: Tensor) -> Packed:
+    """The real tokens of embedded [B, N, E], in their order, from the start of each row.
+
+    `lengths` [B], on the CPU, are those of the mask [B, N].
+    """
     longest = int(lengths.max()) if len(lengths) else 0
     order = torch.argsort((~mask).to(torch.uint8), dim=1, stable=True)[:, :longest]
     packed = embedded.take_along_dim(order.unsqueeze(-1), 1)

@@ -10,6 +10,7 @@ from nmt.model.context.mechanism import Before, Calls, ContextMechanism, Packed,
 from nmt.model.contract import Encoded, Encoder
 from nmt.model.layered import all_heads
 from nmt.system.errors import UserError
+from nmt.system.graphs import moved
 from nmt.system.limits import NotNegative
 
 
@@ -38,11 +39,13 @@ class Segments(ContextMechanism):
             )
 
     def forward(self, encoder: Encoder, embedded: Tensor, mask: Tensor, lengths: Tensor, before: Before) -> Encoded:
-        segment = pack(before.embedded.flatten(1, 2).detach(), before.mask.flatten(1))
+        of_segment = before.lengths.sum(1)
+        segment = pack(before.embedded.flatten(1, 2).detach(), before.mask.flatten(1), of_segment)
         if segment.mask.shape[1] and encoder.recalls:
             # At the end of its row, so that distances to it do not depend on the longest segment of the batch.
-            longest = torch.full_like(segment.lengths, segment.mask.shape[1])
-            past, real = (rotate(part, longest, segment.lengths) for part in (segment.embedded, segment.mask))
+            words = segment.mask.sum(1)
+            longest = torch.full_like(words, segment.mask.shape[1])
+            past, real = (rotate(part, longest, words) for part in (segment.embedded, segment.mask))
             return encoder.recall(embedded, mask, past, real)
         encoded: Encoded = encoder(embedded, mask, lengths)
         if not segment.mask.shape[1]:
@@ -50,9 +53,11 @@ class Segments(ContextMechanism):
         with torch.no_grad():
             values, keys = _states(encoder, segment)
         slots = torch.cat((encoded.mask, segment.mask), 1)
-        joined = pack(torch.cat((encoded.values, values.to(encoded.values.dtype)), 1), slots)
+        counts = of_segment + lengths
+        joined = pack(torch.cat((encoded.values, values.to(encoded.values.dtype)), 1), slots, counts)
         if encoded.keys is not None and keys is not None:
-            encoded = encoded._replace(keys=pack(torch.cat((encoded.keys, keys.to(encoded.keys.dtype)), 1), slots)[0])
+            joined_keys = torch.cat((encoded.keys, keys.to(encoded.keys.dtype)), 1)
+            encoded = encoded._replace(keys=pack(joined_keys, slots, counts).embedded)
         return encoded._replace(values=joined.embedded, mask=joined.mask)
 
     def shares(self, layers: Calls, own: Calls, mask: Tensor, before: Tensor) -> Shares:
@@ -67,8 +72,11 @@ class Segments(ContextMechanism):
 
 def _states(encoder: Encoder, segment: Packed) -> tuple[Tensor, Tensor | None]:
     """The values [B, X, V] of a segment, and the keys if there are any; zero in rows without tokens."""
-    rows = segment.lengths.nonzero().squeeze(1)
-    encoded: Encoded = encoder(segment.embedded[rows], segment.mask[rows], segment.lengths[rows].to("cpu"))
+    filled = segment.lengths.nonzero().squeeze(1)
+    rows = moved(filled, segment.mask.device)
+    encoded: Encoded = encoder(
+        segment.embedded.index_select(0, rows), segment.mask.index_select(0, rows), segment.lengths[filled]
+    )
 
     def spread(states: Tensor) -> Tensor:
         return states.new_zeros(len(segment.mask), *states.shape[1:]).index_copy(0, rows, states)
