@@ -5,12 +5,14 @@ It has the settings of the commands. `import nmt` provides the public names of t
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from nmt.alignment.linker import Linker
 from nmt.alignment.tagged_lines import plain_text, translate_tagged
+from nmt.alignment.word_weights import Head
 from nmt.build.open import TranslatorRequest, open_linker
 from nmt.build.requests import read
 from nmt.build.word_doubts import need_doubts
@@ -23,6 +25,7 @@ from nmt.notebook import Explanation, Inspection, TranslatedSentence, WhatIf
 from nmt.system.errors import UserError
 from nmt.text.canonical import shows_nothing
 from nmt.translation.glossary import Keep
+from nmt.translation.kept_words import keep_words
 from nmt.translation.named_heads import AUTO
 from nmt.translation.request import Pin as Pin
 from nmt.translation.request import Pins, Request, requests_of
@@ -40,12 +43,10 @@ Terms = str | Path | Mapping[str, str | Sequence[str]]
 #: A file of pairs, or source -> translation.
 Pairs = str | Path | Mapping[str, str]
 # Settings of `nmt.translate` for the output of translations, which nmt.load does not take.
-_OF_THE_COMMAND = frozenset(
-    {
-        *("run", "input", "input_format", "output", "alignments", "heatmaps", "view", "head", "shift"),
-        *("prefix", "format", "tags", "scores", "weights", "include", "documents", "show", "resume", "invalid"),
-        *("heatmap_format", "glossary", "keep", "memory", "terms"),
-    }
+_OF_THE_COMMAND = (
+    *("run", "input", "input_format", "output", "alignments", "heatmaps", "view", "head", "shift", "prefix", "format"),
+    *("tags", "scores", "weights", "include", "documents", "show", "resume", "invalid", "heatmap_format", "glossary"),
+    *("keep", "memory", "terms"),
 )
 
 
@@ -67,9 +68,9 @@ def load(run: str | Path | Sequence[str | Path], *settings: str) -> "RunTranslat
     config.run = [str(run)] if isinstance(run, str | Path) else [str(folder) for folder in run]
     request = read(TranslatorRequest, config, overrides)
     translator = request.open()
-    doubts = need_doubts(request.runs[0]) if request.doubts else None
     linker = open_linker(request.runs[0], translator) if translator.attends else None
-    return RunTranslator(translator, translator.heads.default, request.runs[0].languages, doubts, linker)
+    more = need_doubts(request.runs[0]) if request.doubts else None, linker, request.keep_words
+    return RunTranslator(translator, translator.heads.default, request.runs[0].languages, *more)
 
 
 class RunTranslator:
@@ -86,13 +87,15 @@ class RunTranslator:
         languages: tuple[str, str] = UNNAMED,
         doubts: "DoubtModel | None" = None,
         linker: Linker | None = None,
+        keeps_words: bool = True,
     ) -> None:
         """`head` is that of the word links in documents, `languages` are codes of source and target.
 
         `doubts` is the model of the doubts of all translations but those with tags, whose words `linker` links.
+        `keeps_words`: the words before a step that "slots=" restricts stay those that are written without it.
         """
         self._translator, self._head, self._languages, self._doubts = translator, head, languages, doubts
-        self._linker = linker or Linker(head)
+        self._linker, self._keeps_words = linker or Linker(head), keeps_words
 
     def translate(
         self,
@@ -125,7 +128,9 @@ class RunTranslator:
         """
         lists = python_text.lists_of_texts(documents, "documents")
         sentences = [sentence for document in lists for sentence in document]
-        translations = iter(self.translate(sentences, contexts=self._in_documents(lists), documents="none"))
+        sees = self._translator.context_sentences
+        contexts = [context for document in lists for context in Follower(sees, "one").take(document)]
+        translations = iter(self.translate(sentences, contexts=contexts, documents="none"))
         return [[next(translations) for _ in document] for document in lists]
 
     def follow(self, documents: Followed = "blank") -> "FollowedText":
@@ -188,11 +193,8 @@ class RunTranslator:
         if opened is not None and not self._translator.attends:
             warnings.warn("decoder=none has no attention, so terms may be misplaced.", stacklevel=3)
         pairs = open_memory(memory, self._languages)
-        requests = [
-            Request(*each, glossary=opened, memory=pairs)
-            for each in zip(lines, beginnings or repeat(""), seen or repeat(()), strict=False)
-        ]
-        translate = self._translator.translate_chunk
+        rows = zip(lines, beginnings or repeat(""), seen or repeat(()), strict=False)
+        requests, translate = [Request(*each, glossary=opened, memory=pairs) for each in rows], self._translate
         nbest_lists = translate(requests) if tags == "none" else translate_tagged(requests, translate, self._linker)
         if self._doubts is not None and tags == "none":
             nbest_lists = self._doubts.add(self._translator, nbest_lists)
@@ -210,8 +212,7 @@ class RunTranslator:
 
         Args:
             sentences: one line of text each; see `nbest`.
-            include: "alignment", "weights", "self_weights", "alternatives", "stages", "vectors",
-                "beam", "doubt".
+            include: "alignment", "weights", "self_weights", "alternatives", "stages", "vectors", "beam", "doubt".
             contexts: see `nbest`.
 
         Raises:
@@ -222,7 +223,7 @@ class RunTranslator:
         details, style = included(include), self._style("alignment" in include)
         lines = python_text.texts(sentences, "sentences")
         documents: list[dict[str, Any]] = []
-        for request in requests_of(lines, self._contexts(lines, contexts, None)):
+        for request in self._kept(requests_of(lines, self._contexts(lines, contexts, None))):
             ranked, beam = searched(self._translator, request, tree="beam" in details)
             _warn(1 + len(documents), ranked)
             documents.append(documented(self._translator, ranked, style, details, beam=beam))
@@ -237,8 +238,7 @@ class RunTranslator:
         """
         from nmt.inspection.details import DETAILS
 
-        (document,) = self.documents([python_text.text(sentence, "sentence")], sorted(DETAILS), [context])
-        return Inspection(document)
+        return Inspection(self.documents([python_text.text(sentence, "sentence")], sorted(DETAILS), [context])[0])
 
     def explain(
         self,
@@ -246,6 +246,7 @@ class RunTranslator:
         translation: str | None = None,
         context: Sequence[str] = (),
         word: int | str | None = None,
+        head: Head | None = None,
     ) -> Explanation:
         """Explain each word of a translation: the attention beside gradient times input and erasure.
 
@@ -254,17 +255,19 @@ class RunTranslator:
             translation: of the sentence; None for the translator's own.
             context: see the class.
             word: of the translation, by its number from 0 or its spelling; None for all words.
+            head: of the attention, as for `heatmap` of a translation; None for that of links.
 
         Raises:
-            UserError: a text is blank or too long, or the translation has no such word.
+            UserError: a text is blank or too long, the model has no such head, or the translation no such word.
         """
         from nmt.inspection.explanation import explain
 
         sentence = python_text.text(sentence, "sentence")
         translation = None if translation is None else python_text.text(translation, "translation")
         (context,) = self._contexts([sentence], [context], None)
-        style = self._style()
-        return Explanation(explain(self._translator, sentence, translation, style, context=context, word=word))
+        style = self._style() if head is None else replace(self._style(), head=str(head))
+        asked = self._translator, sentence, translation, style
+        return Explanation(explain(*asked, context=context, word=word, keeps=self._keeps_words))
 
     def what_if(
         self,
@@ -276,6 +279,8 @@ class RunTranslator:
         sweep: int | Sequence[int] | None = None,
         context: Sequence[str] = (),
         changed_context: Sequence[str] | None = None,
+        keep_words: bool = True,
+        temperature: tuple[int, float] | None = None,
     ) -> WhatIf:
         """Translate another text, or with pinned attention, and compare the translations.
 
@@ -288,6 +293,9 @@ class RunTranslator:
                 context, if the decoder attends to these.
             sweep: a step that looks at each piece in turn, or the steps of a word, which look at each word.
             context, changed_context: see the class; None for the same in the changed translation.
+            keep_words: whether the words before the first pinned step stay. With False, and with a prefix, the search
+                is free from the start: another word may move to the pinned step.
+            temperature: a step, and what the energies of all its heads are divided by before the normaliser.
 
         Raises:
             UserError: the sentence is blank or too long, the model has no attention to pin, it cannot write the
@@ -298,11 +306,18 @@ class RunTranslator:
 
         sentence, prefix = python_text.text(sentence, "sentence"), python_text.text(prefix, "prefix")
         text = None if text is None else python_text.text(text, "text")
-        changed = context if changed_context is None else changed_context
-        context, changed = self._contexts([sentence] * 2, [context, changed], None)
-        edits = Edits(text, prefix, {} if pins is None else pins, None if changed_context is None else changed)
+        both = [context, context if changed_context is None else changed_context]
+        context, changed = self._contexts([sentence] * 2, both, None)
+        edits = Edits(text, prefix, pins or {}, None if changed_context is None else changed, keep_words)
         include, style = DETAILS - {"beam", "vectors"}, self._style()
-        return WhatIf(what_if(self._translator, sentence, edits, style, include, sweep, context))
+        asked = self._translator, sentence, edits, style, include, sweep, context, "", temperature
+        return WhatIf(what_if(*asked, keeps=self._keeps_words))
+
+    def _kept(self, requests: Iterable[Request]) -> list[Request]:
+        return keep_words(self._translator, [*requests]) if self._keeps_words else [*requests]
+
+    def _translate(self, requests: Iterable[Request]) -> list[list[Translation]]:
+        return self._translator.translate_chunk(self._kept(requests))
 
     def _contexts(
         self, sentences: Sequence[str], of_each: Iterable[Iterable[str]], documents: Followed | None
@@ -326,10 +341,6 @@ class RunTranslator:
                 stacklevel=4,
             )
         return contexts
-
-    def _in_documents(self, documents: Sequence[Sequence[str]]) -> list[list[str]]:
-        sees = self._translator.context_sentences
-        return [context for document in documents for context in Follower(sees, "one").take(document)]
 
     def _style(self, aligned: bool = True) -> "Style":
         from nmt.inspection.details import described_search

@@ -72,7 +72,11 @@ class Explanation:
         measures: for each method a matrix of target words by source words; None for the weights of a model without
             attention.
         words: the words of `source` and `target`.
-        correlation: Spearman's rank correlation of each pair of methods, the mean over the target words.
+        head: the head, or the mean of heads, that the attention is of; None without attention.
+        correlation: Spearman's rank correlation of the sizes, without the sign, of each pair of methods, the mean over
+            the target words.
+        strongest: whether all methods are largest in size at the `same` source word, for each target word, and the
+            `count` of such words; None with fewer than two methods.
         context: the `sentences` before it that the model saw, and their `erasure`: a row for each target word with the
             fall of its log-probability without each of them. None without such sentences.
         caution: how to read this.
@@ -81,9 +85,11 @@ class Explanation:
     def __init__(self, explained: Mapping[str, Any]) -> None:
         self.measures: Mapping[str, list[list[float]] | None] = explained["methods"]
         self.words: Mapping[str, list[str]] = explained["words"]
+        self.head: str | None = explained["head"]
         self.correlation: dict[tuple[str, str], float | None] = {
             tuple(pair["methods"]): pair["mean"] for pair in explained["correlation"]
         }
+        self.strongest: Mapping[str, Any] | None = explained["strongest"]
         self.context: Mapping[str, Any] | None = explained["context"]
         self.caution: str = explained["caution"]
 
@@ -104,18 +110,22 @@ class WhatIf:
 
     Attributes:
         baseline, variant: the documents of both; `variant` is None without a change.
+        kept: the number of pieces that the variant had to begin with, because pins hold after them.
         words: the half-open ranges of words that are the same, changed, deleted or inserted.
         steps: log-probabilities of each piece of the baseline without and with the change, and their divergence.
         sweep: for each source piece, what the pinned step would say; None without a sweep.
+        temperature: the `pieces` that are likely at a step with another temperature, and before; None without one.
     """
 
     def __init__(self, result: Mapping[str, Any]) -> None:
         self.baseline: Mapping[str, Any] = result["baseline"]
         self.variant: Mapping[str, Any] | None = result["variant"]
+        self.kept: int = result["kept"]
         differences = result["differences"] or {"words": [], "steps": []}
         self.words: Sequence[Mapping[str, Any]] = differences["words"]
         self.steps: Sequence[Mapping[str, Any]] = differences["steps"]
         self.sweep: Sequence[Mapping[str, Any]] | None = result["sweep"]
+        self.temperature: Mapping[str, Any] | None = result["temperature"]
 
     @property
     def texts(self) -> tuple[str, str | None]:

@@ -31,8 +31,8 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = ROOT / "tests" / "mutants.txt"
 #: What a copy of the tree holds, as far as it exists.
-COPIED = ("nmt", "configs", "tests", "scripts", "pyproject.toml", "README.md", "CONTRIBUTING.md")
-SECONDS = 1800  # after which a test run counts as failed: the mutant never ends
+COPIED = ("nmt", "configs", "docs", "tests", "scripts", "pyproject.toml", "README.md", "CONTRIBUTING.md")
+SECONDS = 1800.0  # after which the tests of a mutant count as failed: it never ends
 
 
 class Mutant(NamedTuple):
@@ -123,17 +123,17 @@ def apply(mutant: Mutant, package: Path) -> tuple[Path, str]:
     return path, (before + new.encode() + after).decode()
 
 
-def run_tests(tree: Path, tests: Sequence[str]) -> tuple[int, str]:
+def run_tests(tree: Path, tests: Sequence[str], seconds: float | None = SECONDS) -> tuple[int, str]:
     """pytest's exit status (1 too if it never ends) and the first test that failed, or the end of its output."""
     environment = os.environ | {"PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=1"]
     try:
         done = subprocess.run(
             [*command, *(f"tests/{test}" for test in tests)],
-            cwd=tree, env=environment, capture_output=True, text=True, timeout=SECONDS,
+            cwd=tree, env=environment, capture_output=True, text=True, timeout=seconds,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        return 1, f"no end after {SECONDS} seconds"
+        return 1, f"no end after {seconds} seconds"
     failed = re.search(r"^(?:FAILED|ERROR) tests/(\S+)", done.stdout, re.M)
     return done.returncode, failed[1] if failed else (done.stdout + done.stderr)[-1000:].strip()
 
@@ -183,7 +183,7 @@ def try_all(mutants: Sequence[Mutant], root: Path, jobs: int) -> Iterator[Result
     """
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(jobs) as pool:
         copies = [copy_tree(root, Path(folder, str(number))) for number in range(jobs)]
-        status, detail = run_tests(copies[0], sorted({test for mutant in mutants for test in mutant.tests}))
+        status, detail = run_tests(copies[0], sorted({test for mutant in mutants for test in mutant.tests}), None)
         if status:
             raise RuntimeError(f"A test fails without any mutant: {detail}")
         free: queue.Queue[Path] = queue.Queue()

@@ -4,7 +4,7 @@ import contextlib
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from nmt.system.errors import UserError
@@ -26,12 +26,15 @@ def verb(name: str, *words: str) -> int:
     return process.returncode if process.returncode >= 0 else 128 - process.returncode
 
 
-def key_values(words: Sequence[str]) -> dict[str, str]:
-    """KEY=VALUE words by their keys (UserError for a word of another form)."""
+def key_values(words: Sequence[str], known: Collection[str] = ()) -> dict[str, str]:
+    """KEY=VALUE words by their keys (UserError for a word of another form, or a key not `known`)."""
     for word in words:
         if "=" not in word:
             raise UserError(f"{word} says not what it is: write KEY={word}.")
-    return dict(word.split("=", 1) for word in words)
+    given = dict(word.split("=", 1) for word in words)
+    if known and (unknown := sorted(given.keys() - known)):
+        raise UserError(f"{unknown[0]}= does not exist; choose of {', '.join(sorted(known))}.")
+    return given
 
 
 def script(name: str, main: Callable[[list[str]], int]) -> int:

@@ -19,7 +19,7 @@ with contextlib.suppress(ValueError, AttributeError):
 # Scripts that read comparisons need their room, which can be deleted.
 collect_ignore_glob = [] if importlib.util.find_spec("nmt.compare") else ["test_study*.py"]
 
-pytest_plugins = ["tests.shared_runs"]
+pytest_plugins = ["tests.shared_runs", "tests.chromium"]
 
 # A busy machine may take any time over an example, or over making one.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])

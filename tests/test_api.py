@@ -87,6 +87,25 @@ def test_settings_are_those_of_the_command(trained: Path, unattentive: Path) -> 
         translator.translate("eins zwei")
 
 
+def test_the_words_before_a_restricted_step_stay(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As by the command, unless `keep_words=false`; in translations, in documents, and without the tags."""
+    sentences = ["eins zwei drei", *(sentence for sentence, _ in pairs(30))]
+    free = nmt.load(trained, "device=cpu").translate(sentences)
+    kept, loose = (
+        nmt.load(trained, "slots=[null,null,0]", f"keep_words={keeps}", "device=cpu") for keeps in ("true", "false")
+    )
+    translations = kept.translate(sentences)
+    assert [each.pieces[:2] for each in translations] == [each.pieces[:2] for each in free]
+    texts = [each.text for each in translations]
+    assert [each["hypotheses"][0]["text"] for each in kept.documents(sentences)] == texts
+    tagged = ["<i></i>eins <b>zwei</b> drei", *(f"<b>{sentence}</b>" for sentence in sentences[1:])]
+    assert [each.text for each in kept.translate(tagged, tags="html")] == texts
+    monkeypatch.setattr("nmt.api.keep_words", lambda *_: [])
+    assert len(loose.translate(sentences)) == len(loose.documents(sentences)) == len(sentences), "nothing is kept"
+    with pytest.raises(UserError, match="keep_words=3: "):
+        nmt.load(trained, "keep_words=3")
+
+
 def test_tags_come_back_in_a_field_of_their_own(translator: nmt.RunTranslator) -> None:
     [translation, plain] = translator.translate(["eins <b>zwei</b> drei", "rot"], tags="html")
     assert (translation.source, translation.text) == ("eins zwei drei", "one two three")

@@ -112,12 +112,26 @@ def test_a_step_is_pinned_to_the_sentence_before(translator: nmt.RunTranslator) 
     assert [bar["sentence"] for bar in answer.sweep] == [None] * own + [0] * len(before)
     best = max(answer.sweep, key=lambda bar: float(bar["log_prob"]))
     assert best["sentence"] == 0, "the colour is read in the sentence before"
+    there = translator.what_if("es eins", context=["grün eins"], pins={step: [own + 1]})
+    assert answer.sweep[own + 1]["log_prob"] == pytest.approx(there.steps[step]["variant"], abs=2e-4)
+    kept = translator.what_if("es eins", context=["rot eins"], changed_context=["blau eins"], pins={6: [0]})
+    assert kept.variant is not None
+    before, after = (side["hypotheses"][0]["pieces"] for side in (kept.baseline, kept.variant))
+    assert [piece["text"] for piece in after[:6]] == [piece["text"] for piece in before[:6]], "those of the baseline"
     pinned = translator.what_if("es eins", context=["grün eins"], pins={0: [own + 1]})
     assert pinned.variant is not None
     weights = pinned.variant["hypotheses"][0]["weights"]
     cross, context = (np.reshape(weights[use]["data"], weights[use]["shape"]) for use in ("cross", "context"))
     assert context[0, 0, 1] == 1
     assert cross[0, 0].sum() == 0
+
+
+def test_a_sweep_of_several_words_writes_as_many_pieces(translator: nmt.RunTranslator) -> None:
+    pieces = translator.what_if("es eins", context=["rot eins"]).baseline["hypotheses"][0]["pieces"]
+    rows = translator.what_if("es eins", context=["rot eins"], sweep=[*range(len(pieces) - 1)]).sweep
+    assert rows is not None
+    assert "red again eins" in [row["best"] for row in rows if row["same"]]
+    assert all(row["best"] != "red again eins" for row in rows if not row["same"])
 
 
 def test_an_explanation_says_what_the_sentence_before_is_worth(translator: nmt.RunTranslator) -> None:

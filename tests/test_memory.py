@@ -1,5 +1,6 @@
 """Memory goes back to the system where glibc holds it; cores are shared with other programs."""
 
+import gc
 import os
 import subprocess
 import sys
@@ -114,3 +115,10 @@ def test_cores_are_shared_before_torch_is_loaded() -> None:
     code = "import sys, nmt.train.__main__, nmt.system.memory; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_cycles_are_looked_for_less_often_inside_only() -> None:
+    before = gc.get_threshold()
+    with memory.few_collections():
+        assert gc.get_threshold()[0] > 10 * before[0]
+    assert gc.get_threshold() == before

@@ -54,9 +54,8 @@ def lacking(folder: Path, *names: str) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize(
-    "names", [pytest.param((name,), id=name, marks=pytest.mark.long) for name in lacks.LACKS] + [tuple(lacks.LACKS)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("names", [*((name,) for name in lacks.LACKS), tuple(lacks.LACKS)], ids="+".join)
 def test_commands_work_without(names: tuple[str, ...], tmp_path: Path) -> None:
     text = write_text(tmp_path / "text")
     line = words(text, tmp_path / "runs", "trainer.validate_every=4", "trainer.tensorboard=true")

@@ -60,6 +60,7 @@ def test_the_wheel_holds_every_configuration_and_the_licence(wheel: Path) -> Non
     assert not any(name.startswith(("tests/", "configs/", "data/", "checkpoints/")) for name in names)
 
 
+@pytest.mark.long
 def test_the_installed_verbs_work_from_another_directory(installed: Path, tmp_path: Path) -> None:
     program = (
         "import nmt; from nmt.config.composition import compose; "

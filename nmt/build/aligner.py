@@ -17,7 +17,7 @@ from nmt.system.limits import NotNegative, Positive
 from nmt.system.terminal import print_message
 from nmt.text.canonical import shows_nothing
 from nmt.translation.named_heads import MEAN, Heads, choose_head
-from nmt.translation.notes import NoteCounter, excess_of_source, excess_of_target
+from nmt.translation.notes import NoteCounter, excess_of_source, excess_of_target, limits_of
 from nmt.translation.translator import Translator
 
 CHUNK = 500  # sentence pairs whose matrices are in memory at a time
@@ -158,7 +158,7 @@ class Aligner:
 
     def _usable(self, sides: Sequence[Sequence[str]], name: str, number: int, notes: NoteCounter) -> Iterator[int]:
         """The pairs with text on both sides that are not too long; warns of long pairs, numbered from `number`."""
-        tokenizer, models = self.translator.tokenizer, self.translator.models
+        tokenizer, limits = self.translator.tokenizer, limits_of(self.translator.models)
         lengths = zip(tokenizer.source.encode(sides[0]), tokenizer.target.encode(sides[1]), strict=True)
         for row, pieces in enumerate(lengths):
             longest = max(map(len, pieces))
@@ -169,5 +169,5 @@ class Aligner:
                 )
             elif not any(shows_nothing(side[row]) for side in sides):
                 source, target = map(len, pieces)
-                notes.add(number + row, [excess_of_source(models, source), excess_of_target(models, target + 1)])
+                notes.add(number + row, [excess_of_source(limits, source), excess_of_target(limits, target + 1)])
                 yield row

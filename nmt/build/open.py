@@ -4,7 +4,6 @@ import contextlib
 import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -24,7 +23,7 @@ from nmt.model.weights import load_weights
 from nmt.runs.run import Run, attends
 from nmt.search import GreedySearch
 from nmt.system.compute import Compute
-from nmt.system.errors import SettingError, UserError, reading
+from nmt.system.errors import SettingError, UnknownSettingError, UserError, reading
 from nmt.system.integrity import NAME
 from nmt.system.limits import NotNegative, Positive, Weight, written_as
 from nmt.system.terminal import print_message
@@ -227,13 +226,22 @@ def _placed(run: OpenRun) -> Iterator[None]:
         ) from error
 
 
-def describes(run: Run, what: str, *, as_saved: bool = False) -> AbstractContextManager[None]:
-    """Report errors in this context as damage of a run's configuration.
+@contextlib.contextmanager
+def describes(run: Run, what: str, *, as_saved: bool = False) -> Iterator[None]:
+    """Report errors in this context as damage of a run's configuration, or as what another version has written.
 
-    With `as_saved`, no command line has changed the configuration, so an invalid value is damage, too.
+    With `as_saved`, no command line has changed the configuration, so that an invalid value is the run's, too.
     """
-    also = (SettingError,) if as_saved else ()
-    return reading(run.folder / "config.yaml", f"it does not describe {what}", also)
+    does_not = f"it does not describe {what}"
+    with reading(run.folder / "config.yaml", does_not, (SettingError,) if as_saved else ()):
+        try:
+            yield
+        except (UnknownSettingError, SettingError, LookupError, TypeError, AttributeError) as error:
+            reason = str(error) if isinstance(error, UserError) else f"{does_not} ({error})"
+            of_line = isinstance(error, SettingError) and not as_saved
+            if not of_line and (of_version := run.misfit(reason)):
+                raise of_version from error
+            raise
 
 
 def note_unused_attention(configs: Iterable[Mapping[str, Any]], overrides: Sequence[str]) -> None:
@@ -263,6 +271,7 @@ class TranslatorRequest:
     slots: Sequence[Any] | None = None
     context_sentences: NotNegative | None = None
     doubts: bool = False
+    keep_words: bool = True
 
     def __post_init__(self) -> None:
         if not self.runs:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from nmt.config.configuration import TARGET, config_folder, groups_of, look_up, read_yaml, without_classes
-from nmt.system.errors import UserError, nearest
+from nmt.system.errors import UnknownSettingError, UserError, nearest
 
 
 @functools.cache
@@ -60,10 +60,10 @@ def class_of(group: str, choice: str) -> str:
     """
     options = _installed().get(group)
     if options is None:
-        raise UserError(f"there is no group of choices '{group}'.{nearest(group, _installed())}")
+        raise UnknownSettingError(f"there is no group of choices '{group}'.{nearest(group, _installed())}")
     if choice not in options:
         known = f"The choices are {', '.join(options)}."
-        raise UserError(f"there is no {group}={choice}.{nearest(choice, options)} {known}")
+        raise UnknownSettingError(f"there is no {group}={choice}.{nearest(choice, options)} {known}")
     node = read_yaml(f"{group}/{choice}")
     if TARGET in node:
         return str(node[TARGET])
@@ -81,13 +81,13 @@ def with_classes(tree: dict[str, Any]) -> dict[str, Any]:
     """
     choices = tree.get("choices")
     if not isinstance(choices, dict):
-        raise UserError("it has no choices.")
+        raise UnknownSettingError("it has no choices.")
     complete: dict[str, Any] = without_classes(tree)
     if complete != tree:
         raise UserError(f"it names a class ({TARGET}), which saved runs never do. Do not use this run.")
     for key, choice in choices.items():
         node = look_up(complete, place(str(key)))
         if not isinstance(node, dict):
-            raise UserError(f"it has {key}={choice}, but {place(str(key))} is missing.")
+            raise UnknownSettingError(f"it has {key}={choice}, but {place(str(key))} is missing.")
         node[TARGET] = class_of(str(key).partition("@")[0], str(choice))
     return complete

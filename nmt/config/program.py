@@ -15,6 +15,7 @@ import signal
 import sys
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Final, NoReturn
@@ -78,6 +79,8 @@ def guarded(program: str, work: Callable[[], int]) -> int:
             setattr(sys, name, ClosedStream())
         elif getattr(getattr(sys, name), "errors", "") == "strict":  # a console may lack letters of names and help
             getattr(sys, name).reconfigure(errors="backslashreplace")
+    # BLAS libraries now and then raise flags in products whose factors and result are finite.
+    warnings.filterwarnings("ignore", ".* encountered in matmul", RuntimeWarning)
     try:
         with contextlib.redirect_stderr(OutlivingStream(sys.stderr)), handling(_terminating(), _terminate):
             status = work()

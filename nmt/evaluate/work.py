@@ -42,6 +42,7 @@ from nmt.system.errors import UserError
 from nmt.system.files import replacing_folder
 from nmt.system.foreign import inside
 from nmt.system.locks import EVALUATION, locked
+from nmt.system.memory import few_collections
 from nmt.system.terminal import print_message, printable
 from nmt.text.canonical import shows_nothing
 from nmt.text.scripts import language_by_script
@@ -66,7 +67,8 @@ def evaluate(request: Evaluating) -> int:
 
     Under torchrun all processes translate, and the leader does the rest.
     """
-    return shared(request.translator, True, functools.partial(_print_scores, request))
+    with few_collections():
+        return shared(request.translator, True, functools.partial(_print_scores, request))
 
 
 def _print_scores(request: Evaluating, opened: Callable[[], Translator]) -> int:

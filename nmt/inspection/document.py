@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from nmt.alignment.units import unit_spans, units
 from nmt.alignment.word_weights import links
+from nmt.attention import Attention
 from nmt.inspection.doubt import DoubtModel
 from nmt.inspection.search_tree import Node
 from nmt.inspection.steps import Inspected, LayerStages, ReadoutVectors, Vectors
@@ -223,13 +224,37 @@ def _bytes(weights: npt.NDArray[np.float32]) -> str:
 def _layers(layers: Sequence[LayerStages]) -> list[Json]:
     heads, steps, slots = sum(len(layer.heads) for layer in layers), *layers[0].stages.weights.shape[1:]
     most = max(FEWEST, COMPONENTS // (heads * (2 * steps + 3 * slots)))
-    return [_stages(layer) | {"vectors": None if layer.vectors is None else _vectors(layer.vectors, most)}
+    return [_stages(layer) | {"vectors": None if layer.vectors is None
+                              else _vectors(layer.vectors, most) | {"made": _made(layer.attention, layer.vectors)}}
             for layer in layers]  # fmt: skip
+
+
+def _made(attention: Attention, vectors: Vectors) -> dict[str, str | None]:
+    """What queries, keys and values are made of, and the context of the heads' contexts; `out` None for as it is."""
+
+    def of(projection: nn.Linear | None, name: str, vector: str) -> str:
+        if projection is None:
+            return vector
+        return f"W^{name} {vector}" + ("" if projection.bias is None else f" + b^{name}")
+
+    heads = [f"c_t^{head}" for head in range(1, attention.heads + 1)]
+    contexts = "; ".join(heads if len(heads) < 4 else (heads[0], "…", heads[-1]))
+    contexts = contexts if len(heads) == 1 else f"[{contexts}]"
+    out = None if attention.out is None else of(attention.out, "O", contexts)
+    if attention.merge is not None:
+        out = f"the weighted branches of {contexts}"
+    return {
+        "query": of(attention.query, "Q", "x_t" if vectors.asks is None else vectors.asks.symbol),
+        "key": of(attention.key, "K", vectors.key_of),
+        "value": of(attention.value, "V", "h_j"),
+        "context": "Σ_j a(t,j) (v_j + r_tj), with what the window adds" if attention.adds_values else "Σ_j a(t,j) v_j",
+        "out": out,
+    }
 
 
 def _vectors(vectors: Vectors, most: int) -> Json:
     """The vectors of an attention, the first `most` components of each; those of the terms with their names."""
-    terms, heads = vectors.terms, len(vectors.queries)
+    terms, heads, merged = vectors.terms, len(vectors.queries), vectors.merged
 
     def of_heads(part: Tensor | None) -> list[Tensor]:  # [h, N, D], whether there is an axis of heads or of batches
         return [] if part is None else list(part.reshape(-1, *part.shape[-2:]).expand(heads, -1, -1))
@@ -245,7 +270,6 @@ def _vectors(vectors: Vectors, most: int) -> Json:
     scale = terms.scale if isinstance(terms.scale, Tensor) else torch.tensor(terms.scale)
     return {
         "asks": None if vectors.asks is None else vectors.asks._asdict(),
-        "projected": vectors.projected,
         "queries": block("q_t", vectors.queries),
         "keys": block("k_j", vectors.keys),
         "values": block("v_j", vectors.values),
@@ -253,6 +277,14 @@ def _vectors(vectors: Vectors, most: int) -> Json:
         "left": block(terms.left_name, terms.left),
         "right": block(terms.right_name, terms.right),
         "scale": _flat(scale.cpu().expand(heads)),
+        "out": None
+        if merged is None
+        else {
+            "name": "c_t",
+            "shape": [1, *merged.shape],
+            "shown": min(most, merged.shape[1]),
+            "data": _flat(merged[:, :most], 4),
+        },
         "v": by_head(terms.v),
         "w": by_head(terms.w),
     }

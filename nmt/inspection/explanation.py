@@ -7,6 +7,10 @@ gradient: gradient times input, the sum over the pieces (`nmt.translation.forced
 erasure: how much the log-probability of a word falls if a source word is left out (Li, Monroe, Jurafsky 2016,
     "Understanding neural networks through representation erasure"); with a sign.
 
+Weights have no sign, and a word that speaks against the choice matters, too. So measures are compared by their sizes,
+without the sign, as in Jain and Wallace 2019, "Attention is not explanation". Links are another question: for them,
+`nmt.alignment.word_weights.saliency_weights` takes only what speaks for a word, as Ding et al. 2019 do.
+
 For a model with context, all measures are taken with the sentences before, which stay as they are. The erasure of these
 sentences is measured beside.
 """
@@ -20,7 +24,7 @@ import numpy.typing as npt
 import torch
 
 from nmt.alignment.units import source_units, target_units, word_number
-from nmt.alignment.word_weights import word_weights
+from nmt.alignment.word_weights import names_of_heads, word_weights
 from nmt.data.batch import make_batch
 from nmt.data.document_lines import context_tensor
 from nmt.inspection.details import documented
@@ -30,6 +34,8 @@ from nmt.system.errors import UserError
 from nmt.text.canonical import shows_nothing
 from nmt.text.tokenizer import EOS
 from nmt.translation.forced_passes import saliency
+from nmt.translation.kept_words import keep_words
+from nmt.translation.named_heads import AUTO, Heads
 from nmt.translation.request import Request
 from nmt.translation.stepper import evaluating
 from nmt.translation.translator import Translator
@@ -53,6 +59,8 @@ def explain(
     methods: Sequence[Method] = METHODS,
     context: Sequence[str] = (),
     word: int | str | None = None,
+    *,
+    keeps: bool = False,
 ) -> Json:
     """Measure which source words each word of a translation depends on.
 
@@ -64,20 +72,25 @@ def explain(
         methods: of the measures.
         context: the sentences before the text, the nearest one last.
         word: of the translation, by its number from 0 or its spelling; None for all words.
+        keeps: whether the words before the translator's own pins are those without them (`keep_words`).
 
     Returns:
         `translation`, a document. `words`: those of `source`, and those of `target` that are explained. `word`: the
-        `number` and `text` of the word that was asked for; None for all. `methods`: a matrix for each, None for the
-        weights of a model without attention. `correlation`: for each pair of methods Spearman's rank correlation over
-        the source words, for each target word, and its mean. `context`, with sentences before the text and the method
-        `erasure`: the `sentences` that the model saw, and `erasure`, a row for each target word with the fall of its
-        log-probability if each of them is left out; otherwise None. `caution`: how to read this.
+        `number` and `text` of the word that was asked for; None for all. `head`, `shift`: of the weights, as `style`
+        has them, where "auto" is the selection that it stands for; None without attention. `methods`: a matrix for
+        each, None for the weights of a model without attention. `correlation`: for each pair of methods Spearman's rank
+        correlation of the sizes over the source words, for each target word, and its mean. `strongest`: for each target
+        word whether all methods are largest in size at the `same` source word, and for how many words (`count`); None
+        with fewer than two methods. `context`, with sentences before the text
+        and the method `erasure`: the `sentences` that the model saw, and `erasure`, a row for each target word with the
+        fall of its log-probability if each of them is left out; otherwise None. `caution`: how to read this.
 
     Raises:
         UserError: a text is blank or too long, the model has no such head, or the translation no such word.
     """
     if target is None:
-        ((translation, *_),) = translator.translate_chunk([Request(text, context=context)])
+        own = [Request(text, context=context)]
+        ((translation, *_),) = translator.translate_chunk(keep_words(translator, own) if keeps else own)
     else:
         (translation,) = translator.force([text], [target], [context])
     if not can_look(translation) or shows_nothing(text) or shows_nothing(translation.text):
@@ -92,6 +105,8 @@ def explain(
         "translation": documented(translator, [translation], style, frozenset({"alignment"})),
         "words": {"source": source_units(translation).labels, "target": labels[rows]},
         "word": None if number is None else {"number": number, "text": labels[number]},
+        "head": _head(translation, style) if translator.attends else None,
+        "shift": style.shift,
         "methods": {
             method: None if matrix is None else matrix.round(DIGITS).tolist() for method, matrix in matrices.items()
         },
@@ -100,9 +115,15 @@ def explain(
             for (first, one), (second, two) in combinations(matrices.items(), 2)
             if one is not None and two is not None
         ],
+        "strongest": agreement([matrix for matrix in matrices.values() if matrix is not None]),
         "context": _context(translator, translation, rows) if translation.context and "erasure" in methods else None,
         "caution": CAUTION,
     }
+
+
+def _head(translation: Translation, style: Style) -> str:
+    heads = Heads(names_of_heads(translation))
+    return heads.default if style.head == AUTO else style.head
 
 
 def _measured(
@@ -178,11 +199,21 @@ def _context(translator: Translator, translation: Translation, rows: slice) -> J
 
 
 def correlated(one: tuple[str, Matrix], other: tuple[str, Matrix]) -> dict[str, Any]:
-    """Spearman's rank correlation of two measures over the source words, for each target word, and its mean."""
-    by_word = [rank_correlation(first, second) for first, second in zip(one[1], other[1], strict=True)]
+    """Spearman's rank correlation of the sizes of two measures, for each target word, and its mean."""
+    rows = zip(np.abs(one[1]), np.abs(other[1]), strict=True)
+    by_word = [rank_correlation(first, second) for first, second in rows]
     known = [value for value in by_word if value is not None]
     mean = round(sum(known) / len(known), DIGITS) if known else None
     return {"methods": [one[0], other[0]], "by_word": by_word, "mean": mean}
+
+
+def agreement(matrices: Sequence[Matrix]) -> dict[str, Any] | None:
+    """Whether measures are largest in size at the same source word, for each target word; None for less than two."""
+    if len(matrices) < 2 or not matrices[0].size:
+        return None
+    tops = np.array([np.abs(matrix).argmax(1) for matrix in matrices])
+    same = (tops == tops[0]).all(0)
+    return {"same": same.tolist(), "count": int(same.sum())}
 
 
 def rank_correlation(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> float | None:

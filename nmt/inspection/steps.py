@@ -25,15 +25,17 @@ from nmt.translation.views import END
 class Vectors(NamedTuple):
     """The vectors of one attention over a whole target, and which state asks: queries [h, T, D], the rest [h, S, D].
 
-    Keys are as the score's equation names them, before `Score.prepare`.
+    Keys are as the score's equation names them, before `Score.prepare`; `key_of` names what they are or are projected
+    from, if that is not what the values are from. merged [T, C]: what the attention makes of its heads' contexts.
     """
 
     asks: Asks | None
-    projected: bool
     queries: Tensor
     keys: Tensor
     values: Tensor
     terms: Terms
+    merged: Tensor | None = None
+    key_of: str = "h_j"
 
 
 class LayerStages(NamedTuple):
@@ -54,8 +56,8 @@ class LayerStages(NamedTuple):
     vectors: Vectors | None = None
 
 
-#: Keys and values [1, h, S, D] of attentions, before `Score.prepare`.
-Known = dict[Attention, tuple[Tensor, Tensor]]
+#: Keys and values [1, h, S, D] of attentions, before `Score.prepare`, and the name of what the keys are from.
+Known = dict[Attention, tuple[Tensor, Tensor, str]]
 
 
 class ReadoutVectors(NamedTuple):
@@ -114,6 +116,7 @@ def inspect(
     vectors: bool = False,
     context: Sequence[Sequence[int]] = (),
     pins: Mapping[int, Sequence[int] | Pin] = {},
+    temperatures: Mapping[int, float] = {},
 ) -> Inspected:
     """Let the models of a translator predict `target` from `source`.
 
@@ -125,6 +128,7 @@ def inspect(
         vectors: whether to record what the energies come from, too, and what becomes of the contexts.
         context: tokens of the sentences before the source, the nearest one last.
         pins: the slots that single steps look at.
+        temperatures: what the energies of single steps are divided by before the normaliser, those of all heads.
 
     Raises:
         UserError: there are pins, but a model has no attention.
@@ -134,13 +138,17 @@ def inspect(
     with contextlib.ExitStack() as watching:
         watching.enter_context(torch.inference_mode())
         watching.enter_context(translator.compute.autocast())
-        observed = watching.enter_context(observing(model.decoder)) if stages or vectors else {}
+        looks = stages or vectors or bool(temperatures)
+        observed = watching.enter_context(observing(model.decoder)) if looks else {}
+        begin = watching.enter_context(_tempering(translator, temperatures))
         known: Known = {}
         if vectors:
             watching.enter_context(_knowing(model.decoder.source_attentions, known))
             hook = model.output.register_forward_pre_hook(lambda _, inputs: features.append(inputs[0]))
             watching.callback(hook.remove)
-        for step_log_probs, step_weights in _steps(translator, target, [forced]):
+        begin(0)
+        for step, (step_log_probs, step_weights) in enumerate(_steps(translator, target, [forced])):
+            begin(step + 1)
             log_probs.append(step_log_probs[0].float().cpu())
             if step_weights is not None:
                 weights.append(step_weights[0].float().cpu())
@@ -162,12 +170,12 @@ class ForcedSource(NamedTuple):
 
 def continuations(
     translator: Translator, target: Sequence[int], count: int, rows: Sequence[ForcedSource]
-) -> list[tuple[list[int], float]]:
-    """For each row, the `count` tokens after `target`, the most probable each, and their log-probability together."""
-    found: list[tuple[list[int], float]] = []
+) -> list[tuple[list[int], list[float]]]:
+    """For each row, the `count` tokens after `target`, the most probable each, and their log-probabilities."""
+    found: list[tuple[list[int], list[float]]] = []
     with torch.inference_mode(), translator.compute.autocast():
         for batch in _batches(translator, rows):
-            state, written, total = _start(translator, batch), list[Tensor](), torch.zeros(len(batch))
+            state, written, likely = _start(translator, batch), list[Tensor](), list[Tensor]()
             previous = torch.full((len(batch),), BOS, device=translator.compute.device)
             for step in range(len(target) + count):
                 log_probs, _, state = translator.stepper(previous, state)
@@ -176,8 +184,8 @@ def continuations(
                     previous = torch.full_like(previous, target[step])
                 else:
                     written.append(previous.cpu())
-                    total += best.cpu()
-            found += zip(torch.stack(written, 1).tolist(), total.tolist(), strict=True)
+                    likely.append(best.cpu())
+            found += zip(torch.stack(written, 1).tolist(), torch.stack(likely, 1).tolist(), strict=True)
     return found
 
 
@@ -220,7 +228,8 @@ def _layers(model: Seq2Seq, observed: Observed, known: Known) -> list[LayerStage
     by_module = {model.decoder.get_submodule(name): calls for name, calls in observed.items()}
     for attention in model.decoder.source_attentions:
         assert isinstance(attention, Attention)
-        steps = [attended.stages for attended in by_module[attention] if attended.stages is not None]
+        calls = [attended for attended in by_module[attention] if attended.stages is not None]
+        steps = [attended.stages for attended in calls if attended.stages is not None]
         views, shapes = [stages.view for stages in steps], [stages.weights for stages in steps]
         weights = _over_steps(shapes, shapes)
         bias, factor = (
@@ -238,10 +247,40 @@ def _layers(model: Seq2Seq, observed: Observed, known: Known) -> list[LayerStage
         heads, names = names[: attention.heads], names[attention.heads :]
         slots = weights.argmax(-1) if attention.read.draws else None
         queries = torch.cat([stages.queries[0].float() for stages in steps], 1)
-        vectors = vectors_of(attention, queries, *known[attention], model.decoder.asks) if attention in known else None
+        vectors = None
+        if attention in known:
+            keys, values, key_of = known[attention]
+            vectors = vectors_of(attention, queries, keys, values, model.decoder.asks)._replace(key_of=key_of)
+            if attention.out is not None or attention.merge is not None:
+                merged = torch.cat([attended.context[0] for attended in calls])
+                vectors = vectors._replace(merged=merged.float().cpu())
         parts = Stages(energies, view, shares, weights, queries.cpu())
         layers.append(LayerStages(attention, heads, parts, slots, vectors))
     return layers
+
+
+@contextlib.contextmanager
+def _tempering(translator: Translator, temperatures: Mapping[int, float]) -> Iterator[Callable[[int], None]]:
+    """What is called before a step divides the energies of the attention to the source by its temperature."""
+    divisor = 1.0
+
+    def begin(step: int) -> None:
+        nonlocal divisor
+        divisor = temperatures.get(step, 1.0)
+
+    def tempered(normaliser: nn.Module) -> Callable[[Tensor, Tensor], Tensor]:
+        usual: Callable[[Tensor, Tensor], Tensor] = normaliser.forward
+        return lambda energies, visible: usual(energies if divisor == 1 else energies / divisor, visible)
+
+    attentions = [each for model in translator.stepper.models for each in model.decoder.source_attentions]
+    of_source = [each.normaliser for each in attentions if temperatures and isinstance(each, Attention)]
+    for normaliser in of_source:
+        vars(normaliser)["forward"] = tempered(normaliser)
+    try:
+        yield begin
+    finally:
+        for normaliser in of_source:
+            del vars(normaliser)["forward"]
 
 
 @contextlib.contextmanager
@@ -251,7 +290,7 @@ def _knowing(attentions: Iterable[nn.Module], known: Known) -> Iterator[None]:
     def remembering(attention: Attention) -> Callable[..., Memory]:
         def remember(values: Tensor, mask: Tensor, keys: Tensor | None = None, *pins: Any) -> Memory:
             raw = attention.split(attention.key, values if keys is None else keys)
-            known[attention] = raw, attention.split(attention.value, values)
+            known[attention] = raw, attention.split(attention.value, values), "h_j" if keys is None else "z_j"
             return Attention.remember(attention, values, mask, keys, *pins)
 
         return remember
@@ -269,7 +308,7 @@ def _knowing(attentions: Iterable[nn.Module], known: Known) -> Iterator[None]:
 def vectors_of(attention: Attention, queries: Tensor, keys: Tensor, values: Tensor, asks: Asks | None) -> Vectors:
     """The vectors of an attention for its queries [h, T, D], keys and values [1, h, S, D]."""
     terms = attention.score.terms(queries.unsqueeze(0), attention.score.prepare(keys))
-    return Vectors(asks, attention.query is not None, queries, keys[0], values[0], terms)
+    return Vectors(asks, queries, keys[0], values[0], terms)
 
 
 def _over_steps(parts: Sequence[Tensor | None], shapes: Sequence[Tensor]) -> Tensor:

@@ -1,22 +1,26 @@
 """A translation beside that of a changed sentence, prefix or attention, and the difference between them."""
 
 import difflib
+import functools
 from collections.abc import Mapping, Sequence, Set
+from numbers import Integral, Real
 from typing import NamedTuple
 
 import numpy as np
 import torch
 
 from nmt.alignment.units import units
-from nmt.attention import Pin, Pins
+from nmt.attention import Attention, Pin, Pins, Read
 from nmt.inspection.details import Detail, documented, forced_characters
-from nmt.inspection.document import Json, Style, number
+from nmt.inspection.document import ALTERNATIVES, Json, Style, number
 from nmt.inspection.steps import ForcedSource, Inspected, context_of, continuations, inspect, piece_log_probs, tokens_of
 from nmt.system.errors import UserError
 from nmt.text.canonical import shows_nothing
 from nmt.text.spans import Span
 from nmt.text.tokenizer import EOS
 from nmt.translation.contexts import encoded
+from nmt.translation.kept_words import beginning as beginning_of
+from nmt.translation.kept_words import keep_words
 from nmt.translation.request import Request
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation
@@ -32,16 +36,23 @@ class Edits(NamedTuple):
         pins: the source pieces that steps look at, alone or with a part of their weight. Numbers after the last source
             piece are pieces of the sentences before it, if the decoder attends to these.
         context: other sentences before it; () for none.
+        keep_words: whether the words before the first pinned step stay as they are. Otherwise, and with another prefix,
+            the search is free from the start, and may put another word where a pin holds.
     """
 
     text: str | None = None
     prefix: str = ""
     pins: Mapping[int, Sequence[int] | Pin] = {}
     context: Sequence[str] | None = None
+    keep_words: bool = True
 
     def __bool__(self) -> bool:
         changed = self.text is not None or self.context is not None
         return changed or not shows_nothing(self.prefix) or bool(self.pins)
+
+
+#: Pieces by which a word of a sweep may be longer than that of the baseline.
+ROOM = 8
 
 
 def what_if(
@@ -53,6 +64,9 @@ def what_if(
     sweep: int | Sequence[int] | None = None,
     context: Sequence[str] = (),
     prefix: str = "",
+    temperature: tuple[int, float] | None = None,
+    *,
+    keeps: bool = False,
 ) -> Json:
     """The translation of a sentence, that with the edits, and what differs.
 
@@ -65,18 +79,23 @@ def what_if(
         sweep: a step of the translation that looks at each piece in turn, or steps that look at each word; see `swept`.
         context: the sentences before the text, the nearest one last.
         prefix: how the translation begins, unless the edits have another beginning.
+        temperature: a step, and what its energies are divided by; see `tempered`.
+        keeps: whether the words before the translator's own pins are those without them (`keep_words`).
 
     Returns:
-        `baseline` and `variant`, two documents. `differences`: `words`, the half-open ranges of words that are the
-        same, changed, deleted or inserted; `steps`, the log-probability of each piece of the baseline without and with
-        the edits, the divergence KL(baseline || variant) in nats, and `best`, the most probable piece with the edits
-        after the baseline's pieces, with its `best_log_prob`. `sweep`: see `swept`.
+        `baseline` and `variant`, two documents. `kept`: the number of pieces that the search of the variant was made to
+        begin with, because pins hold after them: of the baseline, or of what is written for the changed text.
+        `differences`: `words`, the half-open ranges of words that are the same, changed, deleted or inserted; `steps`,
+        the log-probability of each piece of the baseline without and with the edits, the divergence KL(baseline ||
+        variant) in nats, and `best`, the most probable piece with the edits after the baseline's pieces, with its
+        `best_log_prob`. `sweep`: see `swept`. `temperature`: see `tempered`.
 
     Raises:
         UserError: the text is blank or too long, the model has no attention to pin, it cannot write the prefix, or
             there is no such step or piece.
     """
-    ((baseline, *_),) = translator.translate_chunk([Request(text, prefix, context)])
+    own = [Request(text, prefix, context)]
+    ((baseline, *_),) = translator.translate_chunk(keep_words(translator, own) if keeps else own)
     if not can_look(baseline):
         raise UserError(
             "text: must be one line with words that the model can translate as a whole. Give a shorter sentence."
@@ -84,23 +103,53 @@ def what_if(
     result: Json = {
         "baseline": documented(translator, [baseline], style, include, forced=forced_characters(translator, prefix)),
         "variant": None,
+        "kept": 0,
         "differences": None,
         "sweep": None if sweep is None else swept(translator, baseline, sweep),
+        "temperature": None if temperature is None else tempered(translator, baseline, *_step_and_divisor(temperature)),
     }
     if edits:
         changed = text if edits.text is None else edits.text
         before = context if edits.context is None else edits.context
         beginning = edits.prefix or prefix
-        pins = {**translator.pins, **edits.pins}
-        ((variant, *_),) = translator.translate_chunk([Request(changed, beginning, before, pins)])
+        pins, kept = {**translator.pins, **edits.pins}, list[int]()
+        asked = Request(changed, beginning, before, pins)
+        if edits.pins and edits.keep_words and shows_nothing(edits.prefix) and not shows_nothing(changed):
+            free = baseline
+            if changed != text:  # words of another sentence are not to be kept
+                ((free, *_),) = translator.translate_chunk([Request(changed, prefix, before)])
+            kept = _kept(translator, free, min(edits.pins), forced_characters(translator, prefix))
+            asked = asked._replace(begins=beginning_of(kept))
+        elif keeps and not edits.pins:
+            (asked,) = keep_words(translator, [asked])
+        ((variant, *_),) = translator.translate_chunk([asked])
         check_pins(edits.pins, variant)
         forced = forced_characters(translator, beginning)
         result["variant"] = documented(translator, [variant], style, include, forced=forced)
+        for at, piece in enumerate(result["variant"]["hypotheses"][0]["pieces"] if kept else []):
+            piece["forced"] = at < len(kept)
+        result["kept"] = len(kept)
         result["differences"] = {
             "words": word_differences(baseline.text.split(), variant.text.split()),
             "steps": _step_differences(translator, baseline, changed, before, pins),
         }
     return result
+
+
+def _kept(translator: Translator, baseline: Translation, first: int, forced: int) -> list[int]:
+    """The tokens of a translation before the `first` pinned step, and those of its `forced` characters.
+
+    Raises:
+        UserError: the translation has no such step.
+    """
+    _, target = tokens_of(translator.tokenizer, baseline)
+    if first >= len(target):
+        raise UserError(
+            f"pins: the translation has no step {first}. Give 0 to {len(target) - 1}, or keep_words=false, which lets "
+            "the search go free from the start."
+        )
+    given = sum(span is not None and span[0] < forced for span in baseline.spans)
+    return target[: max(first, given, 0)]
 
 
 def check_pins(pins: Pins, translation: Translation) -> None:
@@ -177,8 +226,9 @@ def swept(translator: Translator, baseline: Translation, swept_steps: int | Sequ
         A row for each piece or word of the source, then of the sentences before, if the decoder attends to these.
         `source` is the number of the piece, as pins name it, or those of the word; `sentence`, the number of the
         sentence before, from 0, or None. `log_prob` is that of the baseline's pieces at these steps; `best`, what the
-        model would say there after the pieces before, piece for piece the most probable; `same`, whether it is that of
-        the baseline.
+        model would say there after the pieces before, piece for piece the most probable; if the steps are those of a
+        word, until a word ends, with all its pieces pinned (a search with a beam may write another); `same`, whether it
+        is that of the baseline.
 
     Raises:
         UserError: the translation has no such steps, or the model has no attention.
@@ -192,11 +242,16 @@ def swept(translator: Translator, baseline: Translation, swept_steps: int | Sequ
     context, places = context_of(translator.tokenizer, baseline), _places(baseline, isinstance(swept_steps, int))
     rows = [ForcedSource(source, context, {**baseline.pins, **dict.fromkeys(steps, place)}) for *_, place in places]
     own = piece_log_probs(translator, target[: steps[-1] + 1], rows)[:, steps[0] :].sum(1).tolist()
-    continued = continuations(translator, target[: steps[0]], len(steps), rows)
-    vocabulary = translator.tokenizer.target
+    vocabulary, whole = translator.tokenizer.target, isinstance(swept_steps, int)
+    ends_words = not whole and " " in baseline.text and _first_word(translator, target[steps[0] :]) == len(steps)
+    count = len(steps) + ROOM * ends_words
+    pinned = [{**baseline.pins, **dict.fromkeys(range(steps[0], steps[0] + count), place)} for *_, place in places]
+    free = [ForcedSource(source, context, pins) for pins in pinned]
+    continued = continuations(translator, target[: steps[0]], count, free)
     answers = []
-    for (sentence, text, place), log_prob, (tokens, best_log_prob) in zip(places, own, continued, strict=True):
-        pieces, whole = vocabulary.pieces(tokens), isinstance(swept_steps, int)
+    for (sentence, text, place), log_prob, (tokens, likely) in zip(places, own, continued, strict=True):
+        count = _first_word(translator, tokens) if ends_words else len(tokens)
+        tokens, best_log_prob, pieces = tokens[:count], sum(likely[:count]), vocabulary.pieces(tokens)
         answers.append(
             {
                 "source": place[0] if whole else place,
@@ -209,6 +264,62 @@ def swept(translator: Translator, baseline: Translation, swept_steps: int | Sequ
             }
         )
     return answers
+
+
+def _first_word(translator: Translator, tokens: Sequence[int]) -> int:
+    """How many of these tokens are the first word, or the end of sentence."""
+    for count in range(2, len(tokens) + 1):
+        ends = EOS in tokens[:count]
+        if ends or " " in translator.tokenizer.target.decode(tokens[:count]).strip():
+            return count - 1
+    return len(tokens)
+
+
+def tempered(translator: Translator, baseline: Translation, step: int, temperature: float) -> Json:
+    """What a translation's next piece would be if all heads of a step attended at another temperature.
+
+    Returns:
+        `step` and `temperature` as given; `pieces`, the most probable ones then and that of the baseline, each with its
+        `text`, its log-probability `before`, and that `after` the change.
+
+    Raises:
+        UserError: there is no such step, the temperature is not from 0.01 to 100, or it would change nothing: the model
+            has no attention to the source, or reads a single piece.
+    """
+    attentions = [each for model in translator.stepper.models for each in model.decoder.source_attentions]
+    if not attentions:
+        raise UserError("temperature: this model has no attention to the source.")
+    if all(isinstance(each, Attention) and _reads_one(each.read) for each in attentions):
+        raise UserError("temperature: this model reads a single piece, whose choice no temperature changes.")
+    source, target = tokens_of(translator.tokenizer, baseline)
+    if not 0 <= step < len(target):
+        raise UserError(f"temperature: the translation has no step {step}. Give 0 to {len(target) - 1}.")
+    if not 0.01 <= temperature <= 100:
+        raise UserError(f"temperature: {temperature} must be a number from 0.01 to 100.")
+    ask = functools.partial(inspect, translator, source, target[: step + 1], pins=baseline.pins)
+    ask = functools.partial(ask, context=context_of(translator.tokenizer, baseline))
+    before, after = ask(), ask(temperatures={step: temperature})
+    best = dict.fromkeys([token for token, _ in after.alternatives(ALTERNATIVES)[step]] + [target[step]])
+    names = translator.tokenizer.target.pieces([*best])
+    pieces = [
+        {"text": name, "before": number(float(before.log_probs[step, token])),
+         "after": number(float(after.log_probs[step, token]))}
+        for name, token in zip(names, best, strict=True)
+    ]  # fmt: skip
+    return {"step": step, "temperature": temperature, "pieces": pieces}
+
+
+def _reads_one(read: Read) -> bool:
+    """Whether a step reads the heaviest piece alone."""
+    return not read.is_sum and not (read.enumerates and read.searched != 1)
+
+
+def _step_and_divisor(temperature: object) -> tuple[int, float]:
+    """The step and the divisor of a temperature (UserError for values of another kind)."""
+    match temperature:
+        case [Integral() as step, Real() as divisor] if not {type(step), type(divisor)} & {bool, np.bool_}:
+            return int(step), float(divisor)
+    raise UserError(f"temperature={temperature!r}: must be a step and a number, such as (0, 0.5).")
 
 
 def _places(baseline: Translation, of_pieces: bool) -> list[tuple[int | None, str, list[int]]]:

@@ -31,10 +31,11 @@ from omegaconf import DictConfig, OmegaConf
 
 from nmt.config.choices import place, with_classes
 from nmt.config.configuration import INCIDENTAL, flattened, resolved, scalars, without_classes
+from nmt.config.quotes import python, shell_word, unquoted
 from nmt.runs.trust import is_trusted, trust
-from nmt.runs.versions import code_revision, versions
+from nmt.runs.versions import code_revision, version_of, versions
 from nmt.system import platform as system
-from nmt.system.errors import UserError, damaged, nearest
+from nmt.system.errors import UnknownSettingError, UserError, damaged, nearest
 from nmt.system.facts import MEASURES, OBJECT, RUN, SCORES, VALIDATION, Fields, Kind, fault
 from nmt.system.files import appearing, json_text, unwritable, write_text
 from nmt.system.foreign import (
@@ -214,11 +215,29 @@ class Run:
             required = ("data", "tokenizer", "encoder", "decoder", "search", "optimizer", "schedule", "trainer")
             absent += [f"choices.{key}" for key in required if key not in tree["choices"]]
         if absent:
-            raise damaged(path, f"{', '.join(absent)} missing")
+            reason = f"{', '.join(absent)} missing"
+            raise self.misfit(reason) or damaged(path, reason)
         try:
             return OmegaConf.create(with_classes(tree))
         except UserError as error:
-            raise UserError(f"{path} is damaged: {error}") from error
+            of_version = isinstance(error, UnknownSettingError) and self.misfit(str(error))
+            raise of_version or UserError(f"{path} is damaged: {error}") from error
+
+    def misfit(self, reason: str) -> UserError | None:
+        """The error for a run that does not fit this version, for a reason; None if this version has made it."""
+        return None if code_revision() in self.facts().get("code", []) else self._unreadable(reason)
+
+    def _unreadable(self, reason: str) -> UserError:
+        facts = self.facts()
+        version = f"{'a later' if facts.get('format', 0) > FORMAT else 'another'} version ({version_of(facts)})"
+        command = ""
+        if self.is_own():
+            words = [word for word in self.overrides() if not re.match(r"(name|checkpoints|resume)=", word)]
+            command = f" ({python()} -m nmt.train {' '.join(map(shell_word, [*map(unquoted, words), 'name=NAME']))})"
+        return UserError(
+            f"{self.folder} was made by {version}, and this one cannot read it: {reason.rstrip('.')}. Train it "
+            f"again{command}, or use that version."
+        )
 
     def _upgraded(self, tree: dict[str, Any]) -> dict[str, Any]:
         """Return a configuration of an earlier format in today's (UserError for any other format)."""
@@ -228,10 +247,7 @@ class Run:
             tree, number = UPGRADES[number](tree), number + 1
         if number != FORMAT:
             has = "no format number" if number is None else f"format {number}"
-            raise UserError(
-                f"{self.folder} has {has} in run.json, and this version of nmt reads format {FORMAT}. Train the run "
-                f"again, or use the version that wrote it ({facts.get('versions', {}).get('nmt', 'unknown')})."
-            )
+            raise self._unreadable(f"it has {has} in run.json, and this version of nmt reads format {FORMAT}")
         return tree
 
     def overrides(self) -> list[str]:

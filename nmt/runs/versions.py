@@ -3,8 +3,11 @@
 import functools
 import hashlib
 import platform
+import re
+from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from nmt import __version__
 from nmt.config.configuration import config_folder
@@ -28,6 +31,13 @@ def code_revision() -> str:
             digest.update(f"{path.relative_to(root).as_posix()}\n".encode())
             digest.update(path.read_bytes())
     return digest.hexdigest()[:12]
+
+
+def version_of(facts: Mapping[str, Any]) -> str:
+    """The version of the program that has made a run: its number and the hash of its code, as far as they are known."""
+    number, code = str(facts.get("versions", {}).get("nmt", "")), str((facts.get("code") or [""])[-1])
+    known = [f"nmt {number}"] * bool(re.fullmatch(r"[\w.+-]{1,40}", number))
+    return ", ".join([*known, *[f"code {code}"] * bool(re.fullmatch(r"[0-9a-f]{12}", code))]) or "unknown"
 
 
 def _version(name: str) -> str:

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp
 from nmt import __version__
 from nmt.serve.answers import Answers
 from nmt.serve.corpus_rows import add_corpus
-from nmt.serve.description import labels
+from nmt.serve.description import evaluated, labels
 from nmt.serve.figures import ServerFigures
 from nmt.serve.guard import Guard
 from nmt.serve.libre import add_libre
@@ -157,8 +157,10 @@ def _add_state(app: FastAPI, pool: ModelPool, figures: ServerFigures, offered: M
 
     @app.get("/v1/models", summary="The models")
     async def descriptions() -> JSONResponse:
+        scores = await pool.off_loop(lambda: [evaluated(model.run) for model in models])  # a run is evaluated meanwhile
         described = [
-            {"id": model.id, "name": name, **model.description} for model, name in zip(models, names, strict=True)
+            {"id": model.id, "name": name, **model.description, **each}
+            for model, name, each in zip(models, names, scores, strict=True)
         ]
         return JSONResponse({"models": described, "offers": offered})
 

@@ -9,6 +9,7 @@ from starlette.responses import JSONResponse, Response
 
 from nmt.evaluation.metrics import sentence_chrf
 from nmt.runs.run import Run
+from nmt.serve.description import evaluation_command
 from nmt.serve.pool import ModelPool, Served
 from nmt.serve.problems import ProblemError
 from nmt.system.errors import UserError
@@ -34,7 +35,7 @@ def add_corpus(app: FastAPI, pool: ModelPool) -> None:
         return await pool.off_loop(answer, first, split, second)
 
     def answer(first: Served, split: str | None, second: Served | None) -> Response:
-        cure = "Evaluate the model again: python -m nmt.evaluate run=..."
+        cure = f"Evaluate the model again: {evaluation_command(first.run)}"
         try:
             found = described(first.run, split, None if second is None else second.run)
             return JSONResponse({"model": first.named, "with": second and second.named, **found})
@@ -57,7 +58,7 @@ def described(run: Run, split: str | None, other: Run | None = None) -> Json:
     """
     splits = run.splits()
     if not splits:
-        cure = "Evaluate it: python -m nmt.evaluate run=FOLDER"
+        cure = f"Evaluate it: {evaluation_command(run)}"
         raise ProblemError(404, "This run has not been evaluated.", cure=cure)
     name = splits[0] if split is None else split
     if name not in splits:

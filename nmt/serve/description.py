@@ -10,10 +10,12 @@ from typing import Any
 
 from nmt.build.link_scores import named_languages
 from nmt.data.languages import UNNAMED, english_name
+from nmt.runs.maturity import hardly_trained
 from nmt.runs.run import Run, settings
 from nmt.serve.first_sentences import first_sentences
 from nmt.system.errors import UserError
 from nmt.system.limits import written_as
+from nmt.system.platform import shell_quoted
 from nmt.text.known_words import KnownWords
 from nmt.translation.translator import Translator
 
@@ -48,11 +50,21 @@ def describe(run: Run, translator: Translator, words: KnownWords | None, languag
         "context_sentences": translator.context_sentences,
         "examples": first_sentences(run, translator, words),
         "trained_on": {"pairs": facts.get("pairs"), "data": facts.get("data")},
-        "bleu": scored(run, "bleu"),
-        "chrf": scored(run, "chrf"),
-        "splits": run.splits(),
+        **evaluated(run),
         "validation": validation(run),
+        "hardly_trained": hardly_trained(run) or None,
     }
+
+
+def evaluated(run: Run) -> dict[str, Any]:
+    """The scores and the splits that are on disk at present, and the command that evaluates the run."""
+    scores = {metric: scored(run, metric) for metric in ("bleu", "chrf")}
+    return {**scores, "splits": run.splits(), "evaluate": evaluation_command(run)}
+
+
+def evaluation_command(run: Run) -> str:
+    """What evaluates a run, for the shell, with the path by which it is served."""
+    return f"python -m nmt.evaluate {shell_quoted(f'run={run.folder}')}"
 
 
 def fingerprint(run: Run) -> str:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from nmt.alignment.linker import Linker
+from nmt.data.habits import LineWatch
 from nmt.inspection.details import Detail, described_search, documented, forced_characters, translate
 from nmt.inspection.document import ALTERNATIVES, COMPONENTS, FEWEST, Json, Style
 from nmt.inspection.doubt import DoubtModel
@@ -16,6 +17,7 @@ from nmt.inspection.whatif import check_pins
 from nmt.search import BeamSearch, GreedySearch, Search
 from nmt.text.known_words import KnownWords
 from nmt.translation.glossary import uses
+from nmt.translation.kept_words import keep_words
 from nmt.translation.request import Request
 from nmt.translation.translator import Translator
 
@@ -57,12 +59,14 @@ class Work(NamedTuple):
     """A translation of a batch; `told` is called with the beginning of one that is computed alone.
 
     With `tags`, its document has `tag_links`: pairs of a word of the source and one of the translation, by number.
+    With `keep_words`, the words before the first pinned step are those without the pins.
     """
 
     request: Request
     include: frozenset[Detail] = frozenset()
     told: Callable[[str], None] | None = None
     tags: bool = False
+    keep_words: bool = False
 
 
 class Engine:
@@ -77,12 +81,14 @@ class Engine:
         linker: Linker,
         doubts: DoubtModel | None = None,
         words: KnownWords | None = None,
+        watch: LineWatch | None = None,
     ) -> None:
         """`head` is that of word links, `linker` links the words of tags; `model` names the run in documents.
 
         `doubts` is the run's model of doubts, `words` are those of the training text; None for a run without them.
+        `watch` knows what lines of the training text were like.
         """
-        self.translator, self.linker, self.words = translator, linker, words
+        self.translator, self.linker, self.words, self.watch = translator, linker, words, watch
         self.style = Style(translator.tokenizer.target, head, model=model, doubts=doubts)
         self.defaults = SearchSettings.of(translator.search)
 
@@ -136,16 +142,18 @@ class Engine:
         if not isinstance(key, Key):
             return [key()]
         translator = self._with(*key[:2])
+        kept = iter(keep_words(translator, [work.request for work in works if work.keep_words]))
+        works = [work._replace(request=next(kept)) if work.keep_words else work for work in works]
         if key.alone:
             return [
                 self._completed(
                     translate(translator, request, self._style(translator, include), include, told), request
                 )
-                for request, include, told, _ in works
+                for request, include, told, *_ in works
             ]
         ranked = translator.translate_chunk([work.request for work in works])
         documents = []
-        for (request, include, _, tags), hypotheses in zip(works, ranked, strict=True):
+        for (request, include, _, tags, _), hypotheses in zip(works, ranked, strict=True):
             if request.pins:
                 check_pins(request.pins, hypotheses[0])
             style, forced = self._style(translator, include), forced_characters(translator, request.prefix)
@@ -156,15 +164,17 @@ class Engine:
         return documents
 
     def _completed(self, document: Json, request: Request) -> Json:
-        """The document with `unseen`, where words are that training never had, and with `terms` of a glossary.
+        """The document with `unseen`, where words are that training never had, `unlike` and the `terms` of a glossary.
 
-        Each term says where it is, and where its translation is.
+        `unlike` says what is unlike the training text, and what to do. Each term says where it is, and where its
+        translation is.
         """
-        unseen = None if self.words is None else [[*span] for span in self.words.unseen(document["source"]["text"])]
-        document = {**document, "unseen": unseen}
+        source = document["source"]["text"]
+        unseen = None if self.words is None else [[*span] for span in self.words.unseen(source)]
+        document = {**document, "unseen": unseen, "unlike": self.watch and self.watch.unlike(source)}
         if request.glossary is None:
             return document
-        best, source = document["hypotheses"][0], document["source"]["text"]
+        best = document["hypotheses"][0]
         found = uses(request.glossary, source, best["text"], self.translator.tokenizer.target)
         reason = {True: "the line comes from the memory"}.get(best["remembered"])
         terms = [

@@ -4,7 +4,7 @@ import asyncio
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from starlette.requests import Request as HttpRequest
@@ -62,7 +62,7 @@ class Served:
     @property
     def named(self) -> dict[str, Any]:
         """The model in answers."""
-        return {"id": self.id, "fingerprint": self.description["fingerprint"]}
+        return {**(self.engine.style.model or {})}
 
     @property
     def longest(self) -> int:
@@ -120,7 +120,11 @@ class ModelPool:
         glossary = self._glossary(model, body, texts, settings)
         pairs = model.memory.answers() if body.memory else None
         works = [
-            Work(Request(text, prefix, context, pins, most, glossary=glossary, memory=pairs), include)
+            Work(
+                Request(text, prefix, context, pins, most, glossary=glossary, memory=pairs),
+                include,
+                keep_words=bool(pins) and body.keep_words,
+            )
             for text, prefix, context in zip(texts, prefixes, self._contexts(model, body, texts), strict=True)
         ]
         sizes = self._sizes(model, [work.request for work in works])
@@ -167,9 +171,10 @@ class ModelPool:
     def what_ifs(self, body: WhatIfBody) -> tuple[Served, Row]:
         """The model and the row of a request."""
         model, include = self.model(body.model), frozenset(body.include) - {"beam"}
-        edits = Edits(body.edits.text, body.edits.prefix, _pins(body.edits.pins), body.edits.context)
+        edited = body.edits
+        edits = Edits(edited.text, edited.prefix, _pins(edited.pins), edited.context, edited.keep_words)
         (context,) = self._contexts(model, body, [body.text])
-        self._check_context(model, "edits.context", body.edits.context or [])
+        self._check_context(model, "edits.context", edits.context or [])
         self._check_prefixes("prefix", body.prefix)
         self._check_prefixes("edits.prefix", edits.prefix)
         sizes = self._pieces(model, "edits.text", [edits.text or ""], model.longest)
@@ -178,7 +183,8 @@ class ModelPool:
         _check_steps(edits.pins, [length])
         self._check_numbers(model, [(max(sizes), length)] * 2, include)  # two documents, as the larger one
         translator, style = model.engine.for_one(self._search(model.engine, body.search), include)
-        more = include, body.sweep, context, body.prefix
+        warmth = None if body.temperature is None else (body.temperature.step, body.temperature.value)
+        more = include, body.sweep, context, body.prefix, warmth
         return model, Row(functools.partial(what_if, translator, body.text, edits, style, *more), None, sizes[-1])
 
     def explanations(self, body: ExplainBody) -> tuple[Served, Row]:
@@ -188,6 +194,7 @@ class ModelPool:
         (context,) = self._contexts(model, body, [body.text])
         (size,) = self._sizes(model, [Request(body.text, context=context)], model.longest)
         translator, style = model.engine.for_one(model.engine.defaults)
+        style = replace(style, head=body.head or style.head, shift=body.shift)
         more = methods, context, body.word
         return model, Row(functools.partial(explain, translator, body.text, body.target, style, *more), None, size)
 

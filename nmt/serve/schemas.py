@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictInt, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, model_validator
 
 from nmt.inspection.details import Detail
 from nmt.inspection.explanation import METHODS, Method
@@ -59,6 +59,11 @@ Context = Annotated[
     Field(max_length=1000, description="the sentences before the first line in its document, the nearest one last"),
 ]
 Pins = Annotated[list[PinBody], Field(fail_fast=True, max_length=1000)]
+KeepWords = Annotated[
+    StrictBool,
+    Field(description="whether the words before the first pinned step stay; with false, and with a prefix, the search "
+          "is free from the start"),
+]  # fmt: skip
 
 
 class ModelBody(Body):
@@ -88,6 +93,7 @@ class TranslateBody(ModelBody):
               "with an empty line between"),
     ] = "none"  # fmt: skip
     pins: Pins = []
+    keep_words: KeepWords = True
     glossary: Terms = {}
     keep: Kept = []
     memory: Annotated[bool, Field(description="whether the pairs of memory= answer texts that they have")] = True
@@ -109,6 +115,14 @@ class EditsBody(Body):
     prefix: Text = ""
     pins: Pins = []
     context: Annotated[Context | None, Field(description="other sentences before the text; null for the same")] = None
+    keep_words: KeepWords = True
+
+
+class TemperatureBody(Body):
+    """A step of the translation, and what the energies of all its heads are divided by."""
+
+    step: Annotated[StrictInt, Field(ge=0, le=999)]
+    value: Annotated[float, Field(strict=True, ge=0.01, le=100)]
 
 
 class WhatIfBody(ModelBody):
@@ -125,6 +139,7 @@ class WhatIfBody(ModelBody):
             description="a step that looks at each source piece in turn, or the steps of a word, at each source word"
         ),
     ] = None
+    temperature: TemperatureBody | None = None
 
 
 class ExplainBody(ModelBody):
@@ -137,6 +152,10 @@ class ExplainBody(ModelBody):
         Field(description="a word of the translation, by its number from 0 or its spelling; null for all words"),
     ] = None
     methods: Annotated[list[Method], Field(fail_fast=True, min_length=1, max_length=100)] = list(METHODS)
+    head: Annotated[
+        Term | None, Field(description='of the weights: a head such as 2.1, "2.mean" or "mean"; null for that of links')
+    ] = None
+    shift: Annotated[StrictInt, Field(ge=0, le=1, description="1 gives each row of weights to the word before")] = 0
 
 
 Sentence = Annotated[Text, Field(min_length=1, max_length=10_000)]

@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib.util
+import itertools
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from nmt.build.open import TranslatorRequest
+from nmt.data.habits import LineWatch
 from nmt.data.languages import UNNAMED
 from nmt.runs.run import Run
 from nmt.serve.description import describe
@@ -103,9 +105,20 @@ def addresses(address: str) -> list[str]:
 
 
 def names(runs: Sequence[Run]) -> list[str]:
-    """The ids of runs: their names, or their folders where two have one name."""
-    short = [run.folder.resolve().name for run in runs]
-    return [name if short.count(name) == 1 else str(run.folder) for run, name in zip(runs, short, strict=True)]
+    """The ids of runs: their names, with as many folders above them as tell two of one name apart."""
+    folders = [run.folder.resolve() for run in runs]
+
+    def tail(folder: Path, depth: int) -> str:
+        return Path(*folder.parts[-depth:]).as_posix()
+
+    short = [next(tail(each, depth) for depth in range(1, 1 + len(each.parts))
+                  if not any(tail(each, depth) == tail(other, depth) for other in folders if other != each))
+             for each in folders]  # fmt: skip
+    free: list[str] = []
+    for name in short:
+        numbered = (f"{name} {number}" for number in itertools.count(1))
+        free.append(name if short.count(name) == 1 else next(each for each in numbered if each not in {*free, *short}))
+    return free
 
 
 def served(request: Serving, run: Run, name: str) -> "Served":
@@ -125,10 +138,13 @@ def served(request: Serving, run: Run, name: str) -> "Served":
     worker = Worker(queue, lambda key, works: engine.compute(key, works), name)
     head = translator.heads.default if translator.attends else "auto"
     model = {"id": name, "fingerprint": description["fingerprint"]}
+    if note := description["hardly_trained"]:
+        model["note"] = note
     doubts = open_doubts(opening.runs[0])
     linker = open_linker(opening.runs[0], translator)
     checked = replace(translator, check=worker.check)
-    engine = Engine(checked, head=head, model=model, linker=linker, doubts=doubts, words=words)
+    watch = LineWatch("The text", run.facts())
+    engine = Engine(checked, head=head, model=model, linker=linker, doubts=doubts, words=words, watch=watch)
     description["search"] = engine.described(engine.defaults)
     codes = str(description["source"] or UNNAMED[0]), str(description["target"] or UNNAMED[1])
     memory = ModelMemory(run.folder, request.memory, codes)

@@ -11,6 +11,10 @@ class UserError(Exception):
     """A mistake that the user can fix: the message says what is wrong, where, and the fix."""
 
 
+class UnknownSettingError(UserError):
+    """A setting or a choice that this version of the program does not have."""
+
+
 class SettingError(UserError):
     """An invalid value of a constructor's parameter, under the name of the parameter.
 

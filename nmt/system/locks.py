@@ -90,7 +90,7 @@ def _acquire(lock: FileLock, path: Path, target: Path, purpose: Locked) -> bool:
                 with _WARNINGS, warnings.catch_warnings(action="error", category=UserWarning):  # see below
                     lock.acquire(timeout=0)
                 break
-            except FileNotFoundError:  # another process has just removed the folder that it had made
+            except (FileNotFoundError, FileExistsError):  # another process has just removed a folder that it had made
                 if attempt == _ATTEMPTS - 1:
                     raise
         host = re.sub(r"[^\w.-]", "", socket.gethostname()) or "this machine"

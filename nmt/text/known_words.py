@@ -4,7 +4,7 @@ A word is a run of letters and their marks, whatever its case; in scripts withou
 are none. Only checksums of words are kept: another word has one of N words' in N of 2^32 cases, and counts as seen.
 """
 
-import itertools
+import functools
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -39,6 +39,7 @@ class KnownWords:
     def __init__(self, sums: npt.NDArray[np.uint32]) -> None:
         """`sums` are the checksums of its words."""
         self._sums = np.unique(sums)
+        self._knows = functools.lru_cache(1 << 16)(self._find)  # most words of a text come again
 
     @classmethod
     def of(cls, lines: Iterable[str]) -> "KnownWords | None":
@@ -59,12 +60,16 @@ class KnownWords:
 
     def unseen(self, text: str) -> list[Span]:
         """Where the words of a text stand that the training text lacks."""
-        places = [match.span() for match in _WORD.finditer(text)]
-        if not places or not len(self._sums):
-            return places
-        sums = np.array([_sum(_form(text[begin:end])) for begin, end in places], np.uint32)
-        at = np.minimum(np.searchsorted(self._sums, sums), len(self._sums) - 1)
-        return list(itertools.compress(places, (self._sums[at] != sums).tolist()))
+        return [match.span() for match in _WORD.finditer(text) if not self._knew(match[0])]
+
+    def _knew(self, word: str) -> bool:
+        """Whether a word is known; what is no word for its length is not remembered."""
+        return (self._knows if len(word) <= 64 else self._find)(word)
+
+    def _find(self, word: str) -> bool:
+        found = _sum(_form(word))
+        at = int(np.searchsorted(self._sums, np.uint32(found)))
+        return at < len(self._sums) and int(self._sums[at]) == found
 
     def save(self, path: Path) -> None:
         """Write them into a file (UserError if that fails)."""

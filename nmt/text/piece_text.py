@@ -10,12 +10,10 @@ import numpy.typing as npt
 
 from nmt.text.spans import Span
 
-Places = npt.NDArray[np.intp]
-
 
 def around_unknown(
     unknown: Sequence[int], text: str, begins: Sequence[int], ends: Sequence[int], normal: str
-) -> tuple[Places, Places]:
+) -> tuple[list[int], ...]:
     """The places in the normalised sentence of pieces at `begins` to `ends` of their own text.
 
     The pieces with the numbers `unknown` are as long as what lies between the known ones.
@@ -34,11 +32,12 @@ def around_unknown(
             stop = len(normal) if following is None else begin + offset + 1
         moved.append((begin + offset, stop))
         offset = stop - end
-    places = np.minimum(np.array(moved), len(normal))
-    return places[:, 0], places[:, 1]
+    return tuple([min(span[side], len(normal)) for span in moved] for side in (0, 1))
 
 
-def characters(values: Places, run_starts: npt.NDArray[np.bool_]) -> tuple[list[str], npt.NDArray[np.bool_]]:
+def characters(
+    values: npt.NDArray[np.int64], run_starts: npt.NDArray[np.bool_]
+) -> tuple[list[str], npt.NDArray[np.bool_]]:
     """The characters that runs of bytes spell (U+FFFD where a run is not UTF-8), and which bytes begin one."""
     data = values.astype(np.uint8).tobytes()
     first = (values & 0xC0) != 0x80

@@ -6,6 +6,7 @@ sentences at once better than half of one.
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from nmt.text.scripts import base_language
 
@@ -17,6 +18,7 @@ _OPENING = "\"'“”‘’„‚«»‹›([{「『（【《〈¿¡*_-–—"
 _CLOSING = "\"'“”‘’«»‹›)]}」』）】》〉*_"
 _TOKEN = re.compile(rf"\s+|(?:[^\s{FULL_STOPS}]|[{FULL_STOPS}](?=[{re.escape(_MARKS + _CLOSING)}]))*+[{FULL_STOPS}]?")
 _LINE_BREAK = re.compile(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+_MAY_END = re.compile(rf"[{re.escape(_MARKS)}]|{_LINE_BREAK.pattern}")
 
 #: Languages whose ordinals have no full stop, so that "in room 12. He" is two sentences and "am 3. Mai" is one.
 _PLAIN_ORDINALS = frozenset({"en", "fr", "es", "it", "pt", "nl", "ca", "gl", "ro"})
@@ -51,6 +53,14 @@ def split_sentences(text: str, language: str = "", lines_only: bool = False) -> 
             sentence.append(token)
     if sentence:
         yield "".join(sentence), ""
+
+
+def has_several(text: str, language: str = "") -> bool:
+    """Whether a text has more than one sentence."""
+    if _MAY_END.search(text.strip()[:-1]) is None:
+        return False
+    sentences = (sentence for sentence, _ in split_sentences(text, language) if sentence)
+    return len(list(islice(sentences, 2))) > 1
 
 
 def _ends(sentence: Sequence[str], following: str, language: str) -> bool:

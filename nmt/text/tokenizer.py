@@ -7,20 +7,20 @@ import hashlib
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import sentencepiece
 
 from nmt.system.errors import UserError
 from nmt.system.files import write_bytes
 from nmt.system.integrity import check
 from nmt.text.canonical import canonical, in_original
-from nmt.text.piece_text import Places, around_unknown, characters
+from nmt.text.piece_text import around_unknown, characters
 from nmt.text.regularisation import MergeSampler, Sampler, Spelling, UnigramSampler
-from nmt.text.spans import Span, blanks, words_of
+from nmt.text.spans import Span, words_of
 
 #: The first four ids of every vocabulary.
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
@@ -183,7 +183,7 @@ class Vocabulary:
             )
         states = [{token: state + 1} for state, token in enumerate(tokens)]
         text = self._processor.normalize(protect(prefix))
-        begins = self._spell(tokens)[1].tolist()
+        begins = self._spell(tokens)[1]
         for state in reversed(range(len(tokens))):
             rest = text[begins[state] :]
             if len(rest) > self.longest:
@@ -233,8 +233,7 @@ class Vocabulary:
         """
         text, begins, ends = self._spell(tokens)
         shown = text.removeprefix(" ")
-        offset = len(text) - len(shown)
-        return shown, self._trimmed(tokens, shown, begins - offset, ends - offset)
+        return shown, self._placed(tokens, shown, begins, ends, len(text) - len(shown))
 
     def spans(self, tokens: Sequence[int], sentence: str) -> list[Span | None]:
         """As `spell`, the characters of the `sentence` that `tokens`, or these and more, are the encoding of.
@@ -247,43 +246,65 @@ class Vocabulary:
         text, begins, ends = self._spell(tokens)
         offset = text.startswith(" ")
         if sentence.startswith(text[offset:]) and UNK not in tokens:
-            return self._trimmed(tokens, sentence, begins - offset, ends - offset)
+            return self._placed(tokens, sentence, begins, ends, offset)
         normal, offsets_of_normal = self._processor.normalize(protect(sentence), with_offsets=True)
         if unknown := [number for number, token in enumerate(tokens) if token == UNK]:
-            begins, ends = around_unknown(unknown, text, begins.tolist(), ends.tolist(), _readable(normal))
-        offsets = np.array(offsets_of_normal)
+            begins, ends = around_unknown(unknown, text, begins, ends, _readable(normal))
+        offsets, first, last = np.array(offsets_of_normal), np.array(begins, np.intp), np.array(ends, np.intp)
         # Of several characters that come from one, all but the last have no length.
-        shared = (begins < ends) & (ends < len(normal)) & (offsets[ends] == offsets[begins])
-        ends = np.where(shared, np.searchsorted(offsets[: len(normal)], offsets[begins], side="right"), ends)
-        return self._trimmed(tokens, sentence, offsets[begins], offsets[ends])
+        shared = (first < last) & (last < len(normal)) & (offsets[last] == offsets[first])
+        last = np.where(shared, np.searchsorted(offsets[: len(normal)], offsets[first], side="right"), last)
+        return self._trimmed(tokens, sentence, offsets[first].tolist(), offsets[last].tolist())
 
-    def _trimmed(self, tokens: Sequence[int], text: str, begins: Places, ends: Places) -> list[Span | None]:
-        """The spans [begin, end) of the tokens in `text`, without the white space at their ends; None for specials."""
-        blank = blanks(text)
-        places = np.arange(len(text) + 1)
-        next_visible = np.minimum.accumulate(np.where(np.append(blank, False), len(text), places)[::-1])[::-1]
-        last_visible = np.maximum.accumulate(np.where(np.append(True, blank), 0, places))
-        begins = np.minimum(next_visible[np.maximum(begins, 0)], np.maximum(ends, 0))
-        ends = np.maximum(last_visible[np.maximum(ends, 0)], begins)
-        spans = zip(begins.tolist(), ends.tolist(), strict=True)
-        return [span if self._texts[token] else None for token, span in zip(tokens, spans, strict=True)]
+    def _placed(
+        self, tokens: Sequence[int], text: str, begins: Sequence[int], ends: Sequence[int], offset: int
+    ) -> list[Span | None]:
+        """`_trimmed` where the tokens alone have written `text`, most of which begin with one space or none."""
+        leads = [self._leads[token] for token in tokens]
+        if None in leads:
+            return self._trimmed(tokens, text, begins, ends, offset)
+        places = zip(leads, begins, ends, strict=True)
+        return [
+            None if lead is None or lead < 0 else (begin + lead - offset, end - offset) for lead, begin, end in places
+        ]
 
-    def _spell(self, tokens: Sequence[int]) -> tuple[str, Places, Places]:
+    def _trimmed(
+        self, tokens: Sequence[int], text: str, begins: Sequence[int], ends: Sequence[int], offset: int = 0
+    ) -> list[Span | None]:
+        """The spans of tokens in `text`, without the white space at their ends; None for specials.
+
+        `begins` and `ends` count from `offset` characters before the text.
+        """
+        spans: list[Span | None] = []
+        for token, begin, end in zip(tokens, begins, ends, strict=True):
+            if not self._texts[token]:
+                spans.append(None)
+                continue
+            end = max(end - offset, 0)
+            begin = min(max(begin - offset, 0), end)
+            shown = text[begin:end]
+            begin += len(shown) - len(shown.lstrip())
+            spans.append((begin, begin + len(shown.strip())))
+        return spans
+
+    def _spell(self, tokens: Sequence[int]) -> tuple[str, list[int], list[int]]:
         """The text, with the space that SentencePiece puts before it, and where each token begins and ends there.
 
         The bytes of a character share its place.
         """
-        ids = np.asarray(tokens, dtype=np.intp)
-        parts = self._shown[ids]
-        widths = self._widths[ids]
-        places = np.flatnonzero(self._bytes[ids] >= 0)
-        if len(places):
-            shown, first = characters(self._bytes[ids[places]], np.diff(places, prepend=-2) > 1)
-            parts[places[first]] = shown
-            widths[places[first]] = [len(character) for character in shown]
-        ends = np.cumsum(widths)
-        widths[places] = 1
-        return _readable("".join(parts.tolist())), ends - widths, ends
+        parts = [self._shown[token] for token in tokens]
+        places: list[int] = []
+        if not self._are_bytes.isdisjoint(tokens):
+            places = [place for place, token in enumerate(tokens) if token in self._are_bytes]
+            values = self._bytes[[tokens[place] for place in places]]
+            shown, first = characters(values, np.diff(places, prepend=-2) > 1)
+            for place, character in zip(np.array(places)[first].tolist(), shown, strict=True):
+                parts[place] = character
+        ends = list(accumulate(map(len, parts)))
+        begins = [end - len(part) for end, part in zip(ends, parts, strict=True)]
+        for place in places:
+            begins[place] = ends[place] - 1
+        return _readable("".join(parts)), begins, ends
 
     @cached_property
     def shows(self) -> list[bytes]:
@@ -292,14 +313,24 @@ class Vocabulary:
         return [text.replace(SPACE, " ").encode() if byte < 0 else bytes([byte]) for text, byte in texts]
 
     @cached_property
-    def _shown(self) -> npt.NDArray[np.object_]:
+    def _shown(self) -> list[str]:
         """What each token shows; nothing for bytes, which show something together."""
-        texts = [text if byte < 0 else "" for text, byte in zip(self._texts, self._bytes, strict=True)]
-        return np.array(texts, dtype=object)
+        return [text if byte < 0 else "" for text, byte in zip(self._texts, self._bytes.tolist(), strict=True)]
 
     @cached_property
-    def _widths(self) -> Places:
-        return np.array([len(text) for text in self._shown])
+    def _leads(self) -> list[int | None]:
+        """How many spaces each token begins with; -1 if it shows nothing, None for bytes and if it has other spaces."""
+
+        def lead(token: int, text: str) -> int | None:
+            if not self._texts[token]:
+                return -1
+            return text.startswith(" ") if text and "".join(text.split()) == text.removeprefix(" ") else None
+
+        return [lead(token, text.replace(SPACE, " ")) for token, text in enumerate(self._shown)]
+
+    @cached_property
+    def _are_bytes(self) -> frozenset[int]:
+        return frozenset(np.flatnonzero(self._bytes >= 0).tolist())
 
 
 def _readable(text: str) -> str:

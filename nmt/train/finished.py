@@ -4,6 +4,7 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
+from nmt.build.open import describes
 from nmt.build.parts import build_trainer
 from nmt.model.weights import lost
 from nmt.runs.run import Run
@@ -26,7 +27,9 @@ def size_note(folder: Path) -> str:
 
 def already_finished(config: DictConfig, run: Run) -> str:
     """The message for a run that has used its budget; "" if it has not."""
-    facts, settings = run.facts(), build_trainer(config)
+    facts = run.facts()
+    with describes(run, "a training"):
+        settings = build_trainer(config)
     if facts.get("status") != "finished" or (run.best_step() is not None and lost(run.best)):
         return ""  # a resumed training writes lost weights again
     name = settings.budget.used_up(Spent(*(facts.get(key, 0) for key in ("step", "epochs", "minutes"))))

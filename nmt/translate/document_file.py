@@ -26,6 +26,7 @@ from nmt.translate.output import MARKS, Line, Write, as_line, terms, with_marks
 from nmt.translate.partial import PartialFiles, partial_files
 from nmt.translate.request import Translating
 from nmt.translation.glossary import Glossary, Keep
+from nmt.translation.kept_words import keep_words
 from nmt.translation.named_heads import AUTO, names_all
 from nmt.translation.request import Request
 from nmt.translation.term_files import open_glossary
@@ -94,6 +95,7 @@ def _write(request: Translating, document: "Document", output: Path, opened: Cal
         write_bytes(output, document.write(split.joined(work.translate(split.sentences, split.has_tags))))
         files.delete()
     nothing = [] if document.segments else ["there was nothing to translate, so it equals the input."]
+    nothing += request.notes_on_runs
     unseen = UnseenCount(load_known_words(request.translator.runs[0].files.words))
     unseen.add(split.sentences)
     for note in [*nothing, *document.notes, *map(visible, unseen.note()), *work.doubt_notes()]:
@@ -180,6 +182,8 @@ class _DocumentWork:
             Request(text, "", context, glossary=self.glossary, memory=self.request.pairs)
             for text, context in zip(texts, contexts, strict=True)
         ]
+        if self.request.translator.keep_words:
+            requests = keep_words(self.translator, requests)
         batches = -(-len(texts) // (self.translator.batch_sentences * self.translator.processes.count))
         ranked: Sequence[Sequence[Translation]] = self.translator.translate_chunk(
             requests, begins=progress.counter(len(texts), batches), report=progress.say

@@ -13,6 +13,7 @@ from nmt.build.word_doubts import need_doubts, open_doubts
 from nmt.data.document_lines import Followed
 from nmt.data.lines import Invalid
 from nmt.inspection.doubt import DoubtModel
+from nmt.runs.maturity import hardly_trained
 from nmt.system.errors import UserError
 from nmt.system.files import STANDARD
 from nmt.text.tokenizer import Vocabulary
@@ -177,6 +178,13 @@ class Translating:
         """Whether any output needs the weights of the attention to the source."""
         pictures = self.heatmaps is not None and self.view == "cross"
         return self.alignments is not None or self.show is not None or pictures
+
+    @property
+    def notes_on_runs(self) -> list[str]:
+        """What to say of runs that are hardly trained; of several with their folders."""
+        runs = [run.files for run in self.translator.runs]
+        notes = [(str(run.folder), note) for run in runs if (note := hardly_trained(run))]
+        return [note if len(runs) == 1 else f"{folder}: {note}" for folder, note in notes]
 
     @property
     def only_text(self) -> bool:

@@ -22,6 +22,7 @@ from nmt.data.streams import decoding, name_of
 from nmt.system.errors import UserError
 from nmt.system.files import STANDARD, is_regular
 from nmt.system.locks import OUTPUT, locked
+from nmt.system.memory import few_collections
 from nmt.system.terminal import print_message, visible
 from nmt.text.canonical import shows_nothing
 from nmt.text.known_words import UnseenCount, load_known_words
@@ -31,6 +32,7 @@ from nmt.translate.output import Format, Line, Write, documents, links_below, li
 from nmt.translate.partial import PartialFiles, partial_files
 from nmt.translate.request import Translating
 from nmt.translation.glossary import Glossary
+from nmt.translation.kept_words import keep_words
 from nmt.translation.named_heads import AUTO, MEAN, choose_head, names_all
 from nmt.translation.request import Request
 from nmt.translation.translator import Translator
@@ -44,7 +46,7 @@ def translate(request: Translating) -> int:
     What is written to a file is kept when the command is interrupted, and `resume` goes on from there. Under torchrun
     all processes translate, and the leader reads and writes.
     """
-    with decoding(request.encoding, "encoding"):
+    with few_collections(), decoding(request.encoding, "encoding"):
         if request.input is not None and request.is_document:
             return translate_document(request, request.input)
         return _translate_lines(request)
@@ -68,6 +70,8 @@ def _translate(request: Translating, opened: Callable[[], Translator]) -> int:
         if request.files:
             stack.enter_context(locked(request.files["output"].resolve(), OUTPUT))
         translator = opened()
+        for note in request.notes_on_runs:
+            print_message(f"note: {note}")
         _check_attention(request, translator)
         glossary = request.open_glossary(translator.tokenizer.target)
         files = _partial_files(request, translator, stack)
@@ -204,21 +208,22 @@ class _Work:
     def _translated(self, requests: Sequence[Request], begins: Callable[[], None]) -> Iterator[Line]:
         """The next lines, translated; one at a time if the tree of each search is wanted."""
         first = self.done + 1
+        keep = functools.partial(keep_words, self.translator) if self.request.translator.keep_words else list
         if not self.request.keeps_beam:
             translate = functools.partial(
                 self.translator.translate_chunk, first_line=first, begins=begins, report=self._warn
             )
             if self.request.tags == "html":
-                ranked = translate_tagged(requests, translate, self.linker)
+                ranked = translate_tagged(requests, lambda asked: translate(keep(asked)), self.linker)
             else:
-                ranked = translate(requests)
+                ranked = translate(keep(requests))
             if self.request.doubts is not None:
                 ranked = self.request.doubts.add(self.translator, ranked)
             yield from map(Line, count(first), ranked, (request.prefix for request in requests))
             return
         from nmt.inspection.details import searched
 
-        for number, request in enumerate(requests, first):
+        for number, request in enumerate(keep(requests), first):
             translations, beam = searched(self.translator, request, tree=True, line=number)
             if self.request.doubts is not None:
                 (translations,) = self.request.doubts.add(self.translator, [translations])

@@ -161,6 +161,8 @@ def constraints_of(
     matches: Sequence[Match], text: str, spans: Sequence[Span | None], vocabulary: Vocabulary
 ) -> list[Constraint]:
     """What the translation of a part of a text must say: the terms whose pieces, with these spans, are all in it."""
+    if not matches:
+        return []
     constraints = []
     pieces = [(at, span) for at, span in enumerate(spans) if span is not None]
     for match in matches:

@@ -1,6 +1,6 @@
 """Notes on texts that are longer than a model can tell apart or attend to."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 
 from nmt.model import Seq2Seq
@@ -11,21 +11,31 @@ _LIMITS = {
     "encoder.learned_positions": "positions that the model has learned (encoder.positions.count): "
     "the pieces beyond share the last one.",
 }
+_TARGET = "decoder.learned_positions"
 
 
-def excess_of_source(models: Sequence[Seq2Seq], pieces: int) -> str:
+def limits_of(models: Sequence[Seq2Seq]) -> Mapping[str, int | None]:
+    """The largest of each limit of the models; None if a model has none."""
+    found = {}
+    for limit in (*_LIMITS, _TARGET):
+        own = [attrgetter(limit)(model) for model in models]
+        found[limit] = None if None in own else max(own)
+    return found
+
+
+def excess_of_source(limits: Mapping[str, int | None], pieces: int) -> str:
     """A note if a line of `pieces` pieces and its end is too long for every model, with the fix; "" if it is not."""
     for limit, consequence in _LIMITS.items():
-        most = _shared(models, limit)
+        most = limits[limit]
         if most is not None and most <= pieces:
             cure = f" To translate it in parts: max_source_length={most - 1} long_lines=split"
             return f"is longer than the {most} {consequence}{cure * (most > 1)}"
     return ""
 
 
-def excess_of_target(models: Sequence[Seq2Seq], pieces: int) -> str:
+def excess_of_target(limits: Mapping[str, int | None], pieces: int) -> str:
     """A note if a translation has more pieces, its end included, than any model can position; "" if not."""
-    most = _shared(models, "decoder.learned_positions")
+    most = limits[_TARGET]
     if most is None or most >= pieces:
         return ""
     return (
@@ -34,17 +44,12 @@ def excess_of_target(models: Sequence[Seq2Seq], pieces: int) -> str:
     )
 
 
-def _shared(models: Sequence[Seq2Seq], limit: str) -> int | None:
-    """The largest of the models' limits; None if a model has none."""
-    limits = [attrgetter(limit)(model) for model in models]
-    return None if None in limits else max(limits)
-
-
 def noted(joined: list[Translation], parts: list[list[Translation]], notes: Sequence[str]) -> list[Translation]:
     """The n-best list with the notes of its sentence, and one if its parts have too many weights to be joined."""
     if joined[0].weights is None and parts[0][0].weights is not None:
         notes = [*notes, "is too long for attention weights: it gets no word links and no picture."]
-    return [joined[0]._replace(notes=tuple(dict.fromkeys(filter(None, notes)))), *joined[1:]]
+    unlike = tuple(dict.fromkeys(filter(None, notes)))
+    return [joined[0]._replace(notes=unlike), *joined[1:]] if unlike else joined
 
 
 class NoteCounter:

@@ -25,6 +25,7 @@ class Request(NamedTuple):
         max_length: the most target pieces of the text, or of each part of a long one.
         glossary: terms that the translation must use.
         memory: pairs that answer the text if they have it and nothing else is asked for.
+        begins: the tokens that the translation begins with, in place of the prefix; () for none.
     """
 
     text: str
@@ -34,6 +35,7 @@ class Request(NamedTuple):
     max_length: int | None = None
     glossary: Glossary | None = None
     memory: TranslationMemory | None = None
+    begins: Prefix = ()
 
     @property
     def remembered(self) -> str | None:

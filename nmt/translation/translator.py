@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
 from itertools import chain, islice, pairwise, repeat
 
 import torch
@@ -27,7 +28,7 @@ from nmt.translation.batches import search_batches
 from nmt.translation.glossary import constraints_of
 from nmt.translation.named_heads import Heads
 from nmt.translation.nbest import ends_of_parts, join, search_for_texts
-from nmt.translation.notes import excess_of_source, excess_of_target, noted
+from nmt.translation.notes import excess_of_source, excess_of_target, limits_of, noted
 from nmt.translation.predictions import Look, Pair, predictions
 from nmt.translation.request import Request, SourcePart
 from nmt.translation.shortlist import Shortlist
@@ -115,7 +116,7 @@ class Translator:
     def _stepper(self, weights: bool) -> Stepper:
         return Stepper(self.cast_models, weights=weights or self.search.needs_weights, check=self.check)
 
-    @property
+    @cached_property
     def heads(self) -> Heads:
         """The heads whose weights translations have; none without attention."""
         return Heads(heads_of(self.models), self.trained_head)
@@ -174,15 +175,12 @@ class Translator:
             )
         nbest_lists = dict(zip(chain(*batches), chain(*nbest_by_batch), strict=True))
         ranked: list[list[list[Translation]]] = [[] for _ in asked]
+        limits = limits_of(self.models)
         for row, part in enumerate(parts):
-            most = max(len(hypothesis.tokens) for hypothesis in nbest_lists[row])
-            notes[part.sentence].append(excess_of_target(self.models, most))
-            request = asked[part.sentence]
-            seen = self._seen(request.context, part.context)
-            translations = [
-                self._translation(request.text, part.tokens, part.spans, each, seen) for each in nbest_lists[row]
-            ]
-            ranked[part.sentence].append([each._replace(pins=part.pins) for each in translations])
+            request, nbest = asked[part.sentence], nbest_lists[row]
+            notes[part.sentence].append(excess_of_target(limits, max(len(each.tokens) for each in nbest)))
+            about = part.tokens, part.spans, self._seen(request.context, part.context), part.pins
+            ranked[part.sentence].append([self._translation(request.text, each, *about) for each in nbest])
         return [
             noted(join(request.text, of_parts), of_parts, of_line)
             if of_parts
@@ -206,7 +204,8 @@ class Translator:
         """The parts of the requests that are neither blank nor answered, and notes on those cut or too long."""
         parts: list[SourcePart] = []
         notes: list[list[str]] = [[] for _ in requests]
-        before = self._before([request.context for request in requests])
+        before, limits = self._before([request.context for request in requests]), limits_of(self.models)
+        reads_context = any(model.context is not None and not model.context.only_slots for model in self.models)
         for index, tokens in enumerate(self.tokenizer.source.encode([request.text for request in requests])):
             request = requests[index]
             if index in answered or shows_nothing(request.text):
@@ -221,10 +220,10 @@ class Translator:
                     f"has {len(tokens):,} pieces, more than max_source_length={self.max_source_length}. It is {action}."
                 )
             longest = max(end - start for start, end in pairwise(ends))
-            if any(model.context is not None and not model.context.only_slots for model in self.models):
+            if reads_context:
                 longest += sum(len(context) + 1 for context in before[index])  # read with the source
-            notes[index].append(excess_of_source(self.models, longest))
-            prefix, note = self._prefix(request.prefix, first_line + index)
+            notes[index].append(excess_of_source(limits, longest))
+            prefix, note = (request.begins, "") if request.begins else self._prefix(request.prefix, first_line + index)
             notes[index].append(note)
             pins = self.pins if request.pins is None else request.pins
             matches = request.glossary.find(request.text) if request.glossary is not None else ()
@@ -283,12 +282,12 @@ class Translator:
             hypothesis = Hypothesis(tokens, forced.log_prob, forced.log_prob, forced.weights)
             spans = self.tokenizer.source.spans(source_tokens[row], sources[row])
             sees = self._seen(contexts[row], before[row]) if contexts else []
-            results[row] = self._translation(sources[row], source_tokens[row], spans, hypothesis, sees)._replace(
+            about = source_tokens[row], spans, sees, self.pins
+            results[row] = self._translation(sources[row], hypothesis, *about)._replace(
                 text=targets[row],
                 spans=self.tokenizer.target.spans(tokens, targets[row]),
                 log_probs=forced.log_probs,
                 best_log_probs=list(map(max, forced.log_probs, forced.others)),
-                pins=self.pins,
             )
         return [result for result in results if result is not None]
 
@@ -370,10 +369,11 @@ class Translator:
     def _translation(
         self,
         sentence: str,
+        hypothesis: Hypothesis,
         source_tokens: list[int],
         source_spans: list[Span | None],
-        hypothesis: Hypothesis,
         context: Sequence[ContextSentence],
+        pins: Pins,
     ) -> Translation:
         target, weights, own = self.tokenizer.target, hypothesis.weights, len(source_tokens) + 1
         text, spans = target.spell(hypothesis.tokens)
@@ -391,6 +391,7 @@ class Translator:
             context=context,
             context_weights=of_context.weights_of_context(weights, own, context),
             cut=hypothesis.cut,
+            pins=pins,
         )
 
 

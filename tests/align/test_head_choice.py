@@ -103,5 +103,5 @@ def test_without_validation_links_the_default_is_stated(trained: Path, here: Pat
     assert call("translate", *command, f"alignments={here / 'one'}") == 0
     assert "head=auto: links and heatmaps use head=1.mean, the mean of the 4 heads of layer 1" in capfd.readouterr().err
     assert call("translate", *command, f"alignments={here / 'two'}", "head=1.mean") == 0
-    assert capfd.readouterr().err == ""
+    assert "head=auto" not in capfd.readouterr().err
     assert (here / "one").read_text(encoding="utf-8") == (here / "two").read_text(encoding="utf-8")

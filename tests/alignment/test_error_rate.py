@@ -35,6 +35,9 @@ def test_error_rate_by_hand() -> None:
     assert found.aer == pytest.approx(1 - (2 + 3) / (4 + 3))
     assert found.precision == pytest.approx(3 / 4)
     assert found.recall == pytest.approx(2 / 3)
+    assert against_gold([[(0, 0)]], [GoldLinks(frozenset({(0, 0)}), frozenset())]).precision == 1, (
+        "sure is possible, too"
+    )
 
 
 def test_error_rate_of_the_gold_itself_is_zero() -> None:

@@ -60,6 +60,7 @@ def tagged(written: str) -> Segment:
         ("<b>Schwarz</b><i>wald</i>", "forest", "0-0", "<b>forest</b><i></i>"),
         ("a <b><br></b> b", "B A", "0-1 1-0", "B A<b><br></b>"),
         ("<b>a<br></b><br> b", "B A", "0-1 1-0", "B <b>A<br></b><br>"),
+        ("c<br> <b>a b</b>", "A C B", "0-1 1-0 2-2", "<br><b>A C B</b>"),  # C is within the pair, its <br> is not
     ],
 )
 def test_examples(source: str, target: str, links: str, expected: str) -> None:
@@ -131,6 +132,7 @@ def around(segment: Segment) -> dict[str, list[str]]:
     return found
 
 
+@pytest.mark.long
 @settings(max_examples=1000)
 @given(cases())
 def test_every_tag_is_there_once_in_its_pairs_and_no_word_is_cut(case: tuple[LinkedText, list[Tag]]) -> None:

@@ -22,6 +22,8 @@ from tests.alignment.by_hand import EMPTY, WORKED, even
         ("auto", 0, [[0.25, 0.5, 0.15], [0.2, 0.2, 0.5]]),
         # Row ses now belongs to hou, row burn to ses, row </s> to burn: (0, .8, .2) and (.1, .2, .6); (0, 0, .2).
         (0, 1, [[0.05, 0.5, 0.4], [0.0, 0.0, 0.2]]),
+        # Second head: ses (.4, .2, .2) and burn (.3, .2, .4); </s> (.2, .4, .2). Mean of both heads.
+        ("auto", 1, [[0.2, 0.35, 0.35], [0.1, 0.2, 0.2]]),
     ],
 )
 def test_words_by_hand(head: int | str, shift: int, expected: list[list[float]]) -> None:

@@ -70,6 +70,7 @@ def _keep(path: Path, name: str) -> None:
         assert keep_correction(path, f"{name} {number}", "x", CODES)
 
 
+@pytest.mark.long
 def test_nothing_is_lost_when_many_keep_at_once(tmp_path: Path) -> None:
     path = tmp_path / "corrections.tmx"
     workers = [threading.Thread(target=_keep, args=(path, f"thread {number}")) for number in range(3)]

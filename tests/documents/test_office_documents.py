@@ -218,6 +218,7 @@ def test_round_trip_of_runs(tmp_path: Path) -> None:
         assert formatted(back) == formatted(data)
 
 
+@pytest.mark.long
 def test_round_trip_of_workbooks_and_open_documents(tmp_path: Path) -> None:
     def book(texts: list[str], _: int) -> bytes:
         cells = "".join(f"<si><t>{text}</t></si>" for text in texts)

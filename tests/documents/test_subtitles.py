@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from nmt.documents.formats import read_document
 from nmt.system.errors import UserError
 from tests.documents.trips import round_trip, translate
+from tests.system.test_encodings import TEXTS
 
 SRT = """1
 00:00:01,000 --> 00:00:02,000
@@ -86,3 +88,14 @@ def test_round_trip(tmp_path: Path) -> None:
         document,
         texts=("Guten Tag", "- Ja.\n- Nein.", "<i>so</i> geht es.", "♪ la ♪", "{\\an8}Oben…"),
     )
+
+
+def test_a_document_keeps_its_encoding(tmp_path: Path) -> None:
+    path = tmp_path / "film.srt"
+    text = f"1\r\n00:00:01,000 --> 00:00:09,000\r\n{TEXTS['cp1252']}\r\n"
+    path.write_bytes(text.encode("cp1252"))
+    document = read_document(path)
+    assert document.segments[0].text == TEXTS["cp1252"]
+    assert document.write([None]) == path.read_bytes()
+    assert "in cp1252, as the input seems to be" in document.notes[0]
+    assert read_document(path, encoding="latin-1").notes == []

@@ -27,6 +27,7 @@ def evaluated(run: Path, source: Path, references: str, here: Path) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_several_references_are_scored_shown_and_compared(run: Path, here: Path, capfd: Capture) -> None:
     rows = [row for row in pairs(340)[300:] if len(row[0].split()) > 3]
     source, first = files_of(here, rows)
@@ -64,6 +65,7 @@ def test_tokenised_text_gets_one_note_of_ours(trained: Path, here: Path, capfd: 
     assert "force" not in out + err
 
 
+@pytest.mark.long
 def test_a_word_list_is_trained_and_translated_by_chrf(here: Path, text: Path, capfd: Capture) -> None:
     rows = [row for row in pairs(340) if len(row[0].split()) < 3]
     for name, part in (("valid", rows[:12]), ("test", rows[12:20])):

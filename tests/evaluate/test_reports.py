@@ -27,7 +27,7 @@ def report_of(run: Path, here: Path, *more: str) -> str:
     return page.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("kind", ["trained", "transformer"])
+@pytest.mark.parametrize("kind", ["trained", pytest.param("transformer", marks=pytest.mark.long)])
 def test_a_report_has_every_sentence(kind: str, request: pytest.FixtureRequest, here: Path) -> None:
     page = report_of(request.getfixturevalue(kind), here, "pictures=1")
     data = data_of(page)

@@ -170,6 +170,7 @@ def test_pictures_asked_of_a_model_without_attention(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.long
 def test_the_room_needs_no_torch_and_the_report_loads_matplotlib_late() -> None:
     code = (
         "import sys, nmt.evaluation.split\n"

@@ -11,6 +11,7 @@ import torch
 from omegaconf import DictConfig, OmegaConf
 
 from nmt.runs import run as runs
+from nmt.runs.trust import trust
 from tests.small import Capture, refusal, write_lines
 
 # Damaged runs
@@ -98,6 +99,65 @@ def test_a_damaged_run_is_named(
     message = refusal(capfd, here, "translate", *line)
     for part in parts:
         assert part in message
+
+
+VERBS = {
+    "translate": ["input={here}/in.txt"],
+    "evaluate": ["data=run"],
+    "align": ["source={here}/in.txt", "target={here}/in.txt"],
+    "contrast": ["source={here}/in.txt", "reference={here}/in.txt", "contrasts={here}/contrasts.tsv"],
+    "export": ["output={here}/exported", "format=onnx"],
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (rewritten(encoder__fast=True), "encoder.fast is not a setting of RecurrentEncoder"),
+        (rewritten(encoder__dropout="much"), "encoder.dropout=much: must be "),
+        (rewritten(choices__encoder="sru"), "there is no encoder=sru."),
+        (without("search"), "search missing"),
+    ],
+    ids=["setting", "value", "choice", "part"],
+)
+def test_a_run_of_another_version_is_called_so(
+    verb: str, change: Callable[[Path], None], reason: str, here: Path, run: Path, capfd: Capture
+) -> None:
+    (run / "checksums.json").unlink()
+    fact(code=["0123456789ab"])(run / "run.json")
+    change(run / "config.yaml")
+    write_lines(here / "in.txt", ["eins"])
+    write_lines(here / "contrasts.tsv", ["1\t0\tzwei"])
+    message = refusal(capfd, here, verb, f"run={run}", *(word.format(here=here) for word in VERBS[verb]))
+    assert f"{run} was made by another version (nmt 0.1.0, code 0123456789ab)" in message
+    assert reason in message
+    assert "damaged" not in message
+    assert message.endswith("Train it again, or use that version.\n"), "somebody else's settings are in no command"
+
+
+def test_a_resumed_run_of_another_version_is_called_so(here: Path, run: Path, capfd: Capture) -> None:
+    (run / "checksums.json").unlink()
+    fact(code=["0123456789ab"])(run / "run.json")
+    without("trainer.simcut")(run / "config.yaml")
+    trust([(run / name).read_bytes() for name in ("config.yaml", "overrides.json")])
+    line = f"name={run.name}", f"checkpoints={run.parent}", "resume=true", "trainer.steps=100000"
+    message = refusal(capfd, here, "train", *line)
+    assert f"{run} was made by another version (nmt 0.1.0, code 0123456789ab)" in message
+    assert "'simcut'" in message
+
+
+def test_the_users_own_run_of_another_version_has_its_command(trained: Path) -> None:
+    misfit = runs.Run(trained).misfit("x")
+    assert misfit is None, "this version has made it"
+    copy = fact(code=["0123456789ab"])
+    before = (trained / "run.json").read_bytes()
+    copy(trained / "run.json")
+    said = str(runs.Run(trained).misfit("it has no heads."))
+    (trained / "run.json").write_bytes(before)
+    assert "cannot read it: it has no heads. Train it again (python -m nmt.train " in said
+    assert said.endswith(" name=NAME), or use that version.")
+    assert "trainer.steps=200" in said
 
 
 def test_a_run_of_an_earlier_format_is_upgraded_step_by_step(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -142,6 +142,15 @@ def test_a_constraint_begins_where_a_step_looks_at_its_words() -> None:
     assert best.tokens == [A, B, C, D, EOS]
 
 
+def test_an_improbable_constraint_waits_for_a_step_that_looks_at_its_words() -> None:
+    """C is nowhere among the best words; it is likelier at the first step than at the third, which looks at slot 1."""
+    chains = torch.zeros(1, V, V)
+    for before, after in ((BOS, A), (A, B), (B, D), (D, EOS), (C, D)):
+        chains[0, before, EOS:] = torch.tensor([0.03, 0.03, 0.03, 0.001 if before == B else 0.01, 0.03])
+        chains[0, before, after] = 0.86
+    assert looking(chains, {B: 0.8}, size=1) == [A, B, C, D, EOS]
+
+
 def test_a_step_that_looks_at_a_word_that_is_said_loses_rank() -> None:
     """After C, A looks at slot 1 again and D does not: D ranks first, though A is likelier."""
     chains = torch.full((1, V, V), 1e-6)
@@ -159,7 +168,7 @@ def test_a_step_that_looks_at_a_word_that_is_said_loses_rank() -> None:
     assert second.log_prob == pytest.approx(math.log(0.6), abs=1e-3)
 
 
-def looking(chains: Tensor, tables: dict[int, float]) -> list[int]:
+def looking(chains: Tensor, tables: dict[int, float], size: int = 4) -> list[int]:
     """The best tokens that say C, of slot 1; `tables` has the weight on slot 1 after a token."""
     weights = torch.zeros(1, V, 1, 2)
     weights[0, :, 0, 0] = 1.0
@@ -167,7 +176,7 @@ def looking(chains: Tensor, tables: dict[int, float]) -> list[int]:
         weights[0, token, 0] = torch.tensor([1 - weight, weight])
     step = Looking(chains, weights)
     told = limits([9], [[Constraint([[C]], [1])]])._replace(slots=torch.ones(1, 2, dtype=torch.bool))
-    [[best]] = BeamSearch(4, length_penalty=0.0)(step, step.start(), told)
+    [[best]] = BeamSearch(size, length_penalty=0.0)(step, step.start(), told)
     return best.tokens
 
 

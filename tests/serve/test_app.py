@@ -1,8 +1,10 @@
 """The REST interface: what it answers."""
 
 import asyncio
+import functools
 import itertools
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +12,11 @@ import pytest
 from starlette.testclient import TestClient
 
 import nmt
+from nmt.runs.run import Run
 from nmt.serve.pool import Caps
 from nmt.serve.schemas import TranslateBody
-from tests.serve.conftest import Json, client, pool_of, post
-from tests.small import pairs
+from tests.serve.conftest import Json, client, pool_of, post, served_by
+from tests.small import copied, pairs
 
 PAIRS = pairs(20)
 
@@ -55,6 +58,13 @@ def test_words_that_training_never_had_are_named(both: TestClient) -> None:
     one, two = post(both, "/v1/translate", text=["zwei Katzen", "zwei drei"])["translations"]
     assert (one["unseen"], two["unseen"]) == ([[5, 11]], [])
     assert both.get("/v1/models").json()["models"][0]["name"] == "bahdanau additive gru"
+
+
+def test_several_sentences_in_a_line_are_told(both: TestClient) -> None:
+    texts = ["zwei drei", "zwei drei. Eins zwei. Drei."]
+    one, two = post(both, "/v1/translate", text=texts)["translations"]
+    assert one["unlike"] is None
+    assert two["unlike"] == "The text has several sentences. The translation may lack some: translate one at a time."
 
 
 def test_a_part_of_a_weight_is_pinned_and_a_word_is_swept(both: TestClient) -> None:
@@ -105,6 +115,50 @@ def test_pins_scores_what_if_and_explanations(both: TestClient) -> None:
     erasure = explained["methods"]["erasure"]
     assert erasure[0][0] > erasure[0][1]
     assert erasure[1][1] > erasure[1][0]
+
+
+@pytest.mark.parametrize("model", ["0", "1"])
+def test_the_words_before_a_pin_are_kept_unless_the_search_is_to_be_free(both: TestClient, model: str) -> None:
+    ask = functools.partial(post, both, "/v1/whatif", model=model, text="zwei drei vier rot haus")
+    pins = [{"step": 4, "source": [0]}]
+    answer = ask(edits={"pins": pins})
+    pieces = [[piece["text"] for piece in answer[side]["hypotheses"][0]["pieces"]] for side in ("baseline", "variant")]
+    assert answer["kept"] == 4
+    assert pieces[0][:4] == pieces[1][:4]
+    assert ask(edits={"pins": pins, "keep_words": False})["kept"] == 0
+    assert ask(edits={"pins": pins, "prefix": "one"})["variant"]["hypotheses"][0]["text"].startswith("one")
+    beyond = [{"step": len(pieces[0]), "source": [0]}]
+    refused = post(both, "/v1/whatif", 422, model=model, text="zwei drei vier rot haus", edits={"pins": beyond})
+    assert "or keep_words=false" in refused["detail"]
+    for wrong in (1, "no", None):
+        assert post(both, "/v1/whatif", 422, text="zwei", edits={"keep_words": wrong})["field"] == "edits.keep_words"
+
+
+def test_a_head_and_a_temperature_can_be_asked_for(both: TestClient) -> None:
+    explained = post(both, "/v1/explain", model="1", text="zwei drei", head="1.1", methods=["attention"])
+    assert explained["head"] == "1.1"
+    mean = post(both, "/v1/explain", model="1", text="zwei drei", head="mean", methods=["attention"])
+    assert mean["methods"] != explained["methods"] or len(both.get("/v1/models").json()["models"][1]["heads"]) == 1
+    assert "does not exist" in post(both, "/v1/explain", 422, model="1", text="zwei drei", head="9.9")["detail"]
+    assert post(both, "/v1/explain", 422, text="zwei drei", shift=2)["field"] == "shift"
+    cold = post(both, "/v1/whatif", text="zwei drei", temperature={"step": 0, "value": 0.5})["temperature"]
+    assert (cold["step"], cold["temperature"]) == (0, 0.5)
+    assert len(cold["pieces"]) >= 5
+    assert sum(math.exp(piece["before"]) for piece in cold["pieces"] if piece["before"] is not None) <= 1 + 1e-5
+    for value in (0, -1, 1000, "warm", True, None):
+        wrong = {"step": 0, "value": value}
+        assert post(both, "/v1/whatif", 422, text="zwei", temperature=wrong)["field"].startswith("temperature")
+    late = post(both, "/v1/whatif", 422, text="zwei drei", temperature={"step": 99, "value": 1})
+    assert "no step 99" in late["detail"]
+
+
+def test_a_hardly_trained_model_says_so(trained: Path, tmp_path: Path) -> None:
+    run = Run(copied(trained, tmp_path))
+    run.keep_history([{**run.history()[-1], "step": 20, "best": 1.0}])
+    with served_by(pool_of(run.folder)) as opened:
+        (model,) = opened.get("/v1/models").json()["models"]
+        assert model["hardly_trained"].startswith("This model had 20 updates")
+        assert post(opened, "/v1/translate", text="zwei")["model"]["note"] == model["hardly_trained"]
 
 
 def test_the_stream_has_every_translation_once(both: TestClient) -> None:

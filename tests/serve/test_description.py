@@ -13,6 +13,7 @@ from nmt.data.languages import sample
 from nmt.runs.run import EXAMPLE_FOLLOWS, Run
 from nmt.serve.description import labels
 from nmt.serve.first_sentences import first_sentences
+from nmt.serve.server import names
 from nmt.text.known_words import KnownWords, load_known_words
 
 
@@ -27,6 +28,15 @@ def example(run: Run) -> str:
     """The first of them, for a run that kept none."""
     run.note(examples=[])
     return next(iter(offer(run)), "")
+
+
+def test_ids_of_runs_have_as_many_folders_as_tell_them_apart(tmp_path: Path) -> None:
+    runs = [Run(tmp_path / path) for path in ("a/x/demo", "b/x/demo", "b/y/other")]
+    assert names(runs[1:]) == ["demo", "other"]
+    assert names(runs) == ["a/x/demo", "b/x/demo", "other"]
+    assert names([runs[0], runs[0]]) == ["demo 1", "demo 2"]
+    assert len({*names([runs[0], runs[0], Run(tmp_path / "demo 2")])}) == 3
+    assert names([Run(Path("/x/demo")), Run(Path("/demo"))]) == ["x/demo", "/demo"]
 
 
 @pytest.fixture

@@ -192,6 +192,7 @@ def test_long_markup_takes_linear_time(unit: str) -> None:
     assert sum(len(part.written) for part in split_markup(text)) == len(text)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("unit", ["<b>x</b> ", "<b>x", "x<br>y", "<b><img></b> x", "x. <b>y.</b> ", "<b><i>x</i> "])
 def test_many_tags_take_linear_time(unit: str) -> None:
     """A quadratic step would take an hour."""

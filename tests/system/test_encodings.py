@@ -7,7 +7,6 @@ import pytest
 from nmt.data.lines import read_lines
 from nmt.data.sources import UserFiles
 from nmt.data.streams import decoding
-from nmt.documents.formats import read_document
 from nmt.system.errors import UserError
 
 TEXTS = {
@@ -49,17 +48,6 @@ def test_columns_by_name_in_another_encoding(encoding: str, tmp_path: Path) -> N
     data = UserFiles(str(path), columns=("German", "English"), encoding="auto")
     assert data.languages == ("de", "en")
     assert all(source.startswith("Jörg heißt") for source in data.read("train").source)
-
-
-def test_a_document_keeps_its_encoding(tmp_path: Path) -> None:
-    path = tmp_path / "film.srt"
-    text = f"1\r\n00:00:01,000 --> 00:00:09,000\r\n{TEXTS['cp1252']}\r\n"
-    path.write_bytes(text.encode("cp1252"))
-    document = read_document(path)
-    assert document.segments[0].text == TEXTS["cp1252"]
-    assert document.write([None]) == path.read_bytes()
-    assert "in cp1252, as the input seems to be" in document.notes[0]
-    assert read_document(path, encoding="latin-1").notes == []
 
 
 @pytest.mark.parametrize(

@@ -64,6 +64,7 @@ def test_what_is_printed_to_be_pasted_commands_no_terminal(
     assert not FORBIDDEN & set(said.out + said.err)
 
 
+@pytest.mark.long
 def test_a_text_reaches_neither_the_terminal_nor_a_report(here: Path, trained: Path, capfd: Capture) -> None:
     run = copied(trained, here).rename(here / f"run{ATTACK}")
     source = write_lines(here / "in.txt", [f"eins {ATTACK}", "zwei"])

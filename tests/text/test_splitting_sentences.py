@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.text.sentence_split import split_sentences
+from nmt.text.sentence_split import has_several, split_sentences
 
 SIGNS = st.text(st.sampled_from(list("aB1 .!?。！।؟…\n\r\t\u2028\u00a0\"'”»)]「」(¿-")), max_size=60)
 
@@ -56,3 +56,8 @@ def test_long_texts_take_linear_time(unit: str) -> None:
     """A quadratic step would take hours."""
     text = unit * 300_000
     assert sum(len(sentence) + len(space) for sentence, space in split_sentences(text + "x")) == len(text) + 1
+
+
+@given(text=st.text(alphabet='aB1 .!?")\u3002\n\t\u2028-', max_size=12), language=st.sampled_from(["en", "de"]))
+def test_several_sentences_are_those_that_are_split(text: str, language: str) -> None:
+    assert has_several(text, language) == (sum(bool(sentence) for sentence, _ in split_sentences(text, language)) > 1)

@@ -44,6 +44,7 @@ def refusal(capfd: Capture, *line: str) -> str:
     return error.splitlines()[-1]
 
 
+@pytest.mark.long
 def test_a_run_goes_on_with_new_text(trained: Path, table: Path, capfd: Capture) -> None:
     line = words(trained, table, "name=tuned", "trainer.epochs=3", "trainer.tensorboard=true", "data.valid_pairs=100")
     assert call("train", *line) == 0
@@ -136,6 +137,7 @@ def test_a_new_run_needs_validation_pairs(table: Path, capfd: Capture) -> None:
     assert not (table.parent / "no").exists()
 
 
+@pytest.mark.long
 def test_few_pairs_are_all_learnt(trained: Path, table: Path, capfd: Capture) -> None:
     """Validation is that of the other run, and no score is made of a handful of sentences."""
     folder = table.parent
@@ -161,6 +163,7 @@ def test_few_pairs_are_all_learnt(trained: Path, table: Path, capfd: Capture) ->
     assert Run(folder / "again").facts()["text"]["valid"] == facts["text"]["valid"], "that of the first run"
 
 
+@pytest.mark.long
 def test_a_copied_run_is_told_where_its_text_is(
     trained: Path, table: Path, monkeypatch: pytest.MonkeyPatch, capfd: Capture
 ) -> None:

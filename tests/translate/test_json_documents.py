@@ -88,6 +88,7 @@ def test_the_server_answers_the_same(trained: Path, transformer: Path, here: Pat
             body = {"text": SENTENCES, "model": name, "include": ALL, "search": {"beam_size": 3, "nbest": 2}}
             answer = server.post("/v1/translate", json=body).json()["translations"]
             assert [each.pop("unseen") for each in answer][1:3] == [[], []], "which the command says in a note"
+            assert [each.pop("unlike") for each in answer][1:3] == [None, None], "likewise"
             assert same([{**each, "model": None} for each in answer], terminal(run, SENTENCES, here, ALL))
     for model in made.models.values():
         assert model.worker.stop(600)

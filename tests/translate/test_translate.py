@@ -213,7 +213,9 @@ def test_a_line_that_goes_on_where_the_location_score_ends_is_named(text: Path, 
     sentences = ["eins", "eins zwei drei vier fünf"]
     translate(here / "short", sentences, here)
     err = capfd.readouterr().err
-    assert re.fullmatch(r"warning: line 2 is longer than the 4 pieces .* max_source_length=3 long_lines=split\n", err)
+    hardly = r"note: This model had 1 update and validation BLEU 0\.00: its translations .*\n"
+    ends = r"warning: line 2 is longer than the 4 pieces .* max_source_length=3 long_lines=split\n"
+    assert re.fullmatch(hardly + ends, err)
     translate(here / "short", sentences, here, "max_source_length=3")  # what the message says to give
     assert "positions" not in capfd.readouterr().err
 
@@ -221,7 +223,9 @@ def test_a_line_that_goes_on_where_the_location_score_ends_is_named(text: Path, 
 def test_a_penalty_on_weights_that_are_not_there_is_said(unattentive: Path, here: Path, capfd: Capture) -> None:
     translate(unattentive, ["eins"], here, "search.coverage_penalty=0.2")
     said = "decoder=none has no attention, so these settings have no effect: search.coverage_penalty=0.2.\n"
-    assert capfd.readouterr().err == said
+    first, note = capfd.readouterr().err.splitlines(keepends=True)
+    assert first == said
+    assert note.startswith("note: This model had 2 updates and validation BLEU "), "it is hardly trained"
 
 
 def test_the_training_text_says_how_long_a_translation_may_be(trained: Path, second: Path, here: Path) -> None:
@@ -286,6 +290,9 @@ def test_attention_can_be_pinned(precision: str, trained: Path, unattentive: Pat
     for line in links.read_text().splitlines():
         assert {link.partition("-")[0] for link in line.split()} == {"0"}
     assert translate(trained, sentences, here, *words, "slots=[null,null]") == free
+    later = [line.split()[:1] for line in translate(trained, sentences, here, *words, "slots=[null,0]")]
+    assert later == [line.split()[:1] for line in free], "the first word stays"
+    assert len(translate(trained, sentences, here, *words, "slots=[null,0]", "keep_words=false")) == len(free)
     assert call("translate", f"run={trained}", "slots=[]", f"input={here / 'in.txt'}") == 1
     assert "slots=[]: must name the slots of one step at least" in capfd.readouterr().err
     assert call("translate", f"run={trained}", "slots=[[a]]", f"input={here / 'in.txt'}") == 1
@@ -348,6 +355,8 @@ def test_tags_stand_around_the_words_linked_to_theirs(trained: Path, unattentive
     assert translate(trained, sentences, here, "tags=html")[:4] == expected
     untagged = [sentence for sentence, _ in pairs(50, seed=9)]
     assert translate(trained, untagged, here, "tags=html") == translate(trained, untagged, here, "precision=float32")
+    (pinned,) = translate(trained, ["<i></i>eins <b>zwei</b> drei"], here, "tags=html", "slots=[null,null,0]")
+    assert "".join(re.split(r"<.*?>", pinned)).startswith("one two"), "words before a pin are those without tags"
     (line,) = translate(unattentive, ["eins <b>zwei</b> drei"], here, "tags=html")
     assert re.findall("<[^>]*>", line) == ["<b>", "</b>"]
 

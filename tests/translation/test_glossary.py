@@ -81,6 +81,7 @@ def said(translator: Translator, requests: list[Request]) -> None:
                     assert not wanted or len(re.findall(rf"(?i)\b({word})\b", translation.text)) == wanted
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("decoder", DECODERS)
 def test_every_model_uses_the_terms(decoder: str) -> None:
     more = ["encoder=conv"] if decoder == "conv" else []

@@ -54,6 +54,7 @@ def check_own(answers: Sequence[Sequence[Hypothesis]], tie: float, known: bool) 
         assert [text for text, _ in beside] == [text for text, _ in alone]
 
 
+@pytest.mark.long
 @settings(max_examples=25, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     precision=st.sampled_from(PRECISIONS),

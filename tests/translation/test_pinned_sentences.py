@@ -11,6 +11,7 @@ from nmt.attention import Pin, Pins
 from nmt.model import Seq2Seq
 from nmt.search import BeamSearch, GreedySearch, Search
 from nmt.system.errors import UserError
+from nmt.translation.kept_words import keep_words
 from nmt.translation.request import Request
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation
@@ -139,6 +140,29 @@ def test_slots_are_the_same_pins_for_every_sentence(decoder: str) -> None:
     likely = [each.log_prob for each in forced]
     assert likely != pytest.approx([each.log_prob for each in free.force(SENTENCES, texts)], abs=1e-3)
     assert likely == pytest.approx([each.log_prob for each in pinned.saliency(SENTENCES, texts)], abs=1e-4)
+
+
+@pytest.mark.parametrize("search", SEARCHES, ids=["greedy", "beam"])
+def test_the_words_before_the_first_pin_are_those_without_pins(search: Search) -> None:
+    by = translator([made("decoder=bahdanau")], search)
+    pins: list[Pins] = [{2: [1]}, {0: [1], 3: [0]}, {}, {1: [0], 2: [2]}, {99: [0]}]
+    asked = [Request(sentence, pins=each) for sentence, each in zip(SENTENCES, pins, strict=True)]
+    asked.append(Request(SENTENCES[0], "two", pins={1: [0]}))
+    kept = keep_words(by, asked)
+    free = by.translate_chunk([request._replace(pins={}) for request in asked])
+    for request, before, (best, *_), (usual, *_) in zip(asked, kept, by.translate_chunk(kept), free, strict=True):
+        first = min(request.pins or {}, default=0)
+        if 0 < first < len(usual.pieces) and not request.prefix:
+            assert best.pieces[:first] == usual.pieces[:first]
+            assert len(before.begins) == first
+        else:
+            assert before == request
+        for step, slots in (request.pins or {}).items():
+            assert best.weights is not None
+            if step < len(best.pieces):
+                looked = np.isin(np.arange(best.weights.shape[2]), slots)
+                assert best.weights[:, step, looked].sum() == pytest.approx(1, abs=1e-5)
+    assert keep_words(by, [Request(" ", pins={3: [0]})]) == [Request(" ", pins={3: [0]})]
 
 
 def test_pins_need_an_attention() -> None:

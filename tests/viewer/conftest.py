@@ -1,6 +1,5 @@
 """Chromium, and the server of the page with a model of each kind, for all modules of the tests in a browser."""
 
-import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
@@ -13,25 +12,11 @@ import pytest
 from tests.small import BOTH, call, start, words, write_text
 
 TIMEOUT = 600
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 SIZES = {"wide": (1200, "light"), "tablet": (800, "light"), "phone": (360, "light"), "dark": (1200, "dark")}
 Visit = Callable[..., Any]
 #: A Transformer that learns the language of number words.
 LAYERS = ("encoder.size=32", "attention/score=scaled_dot", "attention.size=null", "optimizer.lr=0.005",
           "encoder.layers=2", "decoder.layers=2", "attention.heads=2", "trainer.validate_every=200")  # fmt: skip
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
-    api = pytest.importorskip("playwright.sync_api", reason="pip install -e '.[browser]'")
-    if CHROMIUM is None:
-        pytest.skip("there is no Chromium on the PATH")
-    with api.sync_playwright() as playwright:
-        started = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=["--host-resolver-rules=MAP *.example.org 127.0.0.1"]
-        )
-        yield started
-        started.close()
 
 
 @pytest.fixture

@@ -21,15 +21,15 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A report of two runs with every section."""
     first = documents.dogs(stages=documents.stages())
     first["beam"] = documents.beam()
-    first["hypotheses"][0]["doubt"] = {
-        "confidence": [0.97, 0.31], "mean": 0.64, "weakest": 1, "doubtful": [1], "unattended": [0]
-    }  # fmt: skip
+    doubt = {"confidence": [0.97, 0.31], "mean": 0.64, "weakest": 1, "doubtful": [1], "unattended": []}
+    first["hypotheses"][0]["doubt"] = doubt
     for at, piece in enumerate(first["hypotheses"][0]["pieces"]):
         others = [{"text": piece["text"], "log_prob": -0.1, "rank": 1}, {"text": "▁cats", "log_prob": -2.0, "rank": 2}]
         piece.update(log_prob=-0.1 * (at + 1), forced=False, alternatives=others)
     heads = [[[0.5, 0.25, 0.0, 0.25], [0.0, 0.25, 0.5, 0.25], [0.0, 0.0, 0.0, 1.0]]] * 4
     dogs = documents.dogs()
-    second = documents.document(dogs["source"], dogs["hypotheses"][0], heads)
+    heads[2] = [[0.05, 0.7, 0.0, 0.25], [0.1, 0.4, 0.25, 0.25], [0.0, 0.0, 0.0, 1.0]]
+    second = documents.document(dogs["source"], dogs["hypotheses"][0], heads, doubt=doubt)
     sides = [{"name": "one", "translation": first}, {"name": "two <b>", "translation": second}]
     sentences = [{"line": 1, "translations": sides, "reference": "two dogs"}]
     corpus = [{"line": 1, "source": "Zwei Hunde", "translation": "two dogs", "reference": "two dogs", "chrf": 100.0}]
@@ -67,13 +67,23 @@ def test_words_light_their_partners_by_pointer_focus_and_tap(visit: Visit, file:
 def test_doubtful_words_are_marked_and_named(visit: Visit, file: str) -> None:
     page = visit(file)
     assert texts(page, "#v-sentence button.doubtful") == ["dogs"]
-    assert texts(page, "#v-sentence button.unattended") == ["Zwei"]
     title = page.locator("#v-sentence button.doubtful").get_attribute("title")
     assert title == "confidence 0.31: more likely wrong than right"
     assert page.locator("#v-sentence .sentences .note").inner_text() == (
-        "Confidence: mean 0.64, lowest 0.31 at “dogs”. Wavy words are more likely wrong than right: “dogs”. "
-        "Dotted words got hardly any attention: “Zwei”."
+        "Confidence: mean 0.64, lowest 0.31 at “dogs”. Wavy words are more likely wrong than right: “dogs”."
     )
+
+
+def test_words_without_attention_are_those_of_the_chosen_head(visit: Visit, file: str) -> None:
+    page = visit(f"{file}#run=1")
+    note = page.locator("#v-sentence .sentences .note")
+    assert "Dotted" not in note.inner_text(), "of the mean of layer 1"
+    page.locator("#v-alignment").get_by_label("Head", exact=True).select_option("2.1")
+    assert texts(page, "#v-sentence button.unattended") == ["Zwei"]
+    dotted = "Dotted words got hardly any attention (layer 2, head 1), </s> not counted: “Zwei”."
+    assert dotted in note.inner_text()
+    page.locator("#v-alignment").get_by_label("Head", exact=True).select_option("mean")
+    assert texts(page, "#v-sentence button.unattended") == []
 
 
 def test_the_keyboard_walks_words_matrix_links_and_tree(visit: Visit, file: str) -> None:
@@ -106,7 +116,7 @@ def test_a_weight_is_derived(visit: Visit, file: str) -> None:
     why.get_by_role("button", name="▁Zwei").click()
     lines = texts(page, "#v-why .derivation li")
     assert lines[0] == "Energy: e(2,1) = 0.000."
-    assert lines[2].startswith("Window's factor: 0.250 × 0.500 = 0.125.")
+    assert lines[2].startswith("Window’s factor: 0.250 × 0.500 = 0.125.")
     assert "local_p, centre 2.00 (counted from 1), radius 1, σ 0.50" in why.inner_text()
     assert why.locator("svg polyline").count() == 1, "the Gaussian"
     assert page.evaluate("document.activeElement.tagName") == "BUTTON", "the focus stays"
@@ -202,6 +212,7 @@ def test_all_heads_are_a_grid_that_leads_to_each(visit: Visit, file: str) -> Non
     assert alignment.locator(".cross-row[visibility=visible]").count() == 4, "a word is framed in all of them"
     alignment.get_by_label("Heads of").select_option("2")
     assert heads.count() == 2
+    page.mouse.move(0, 0)
     heads.first.focus()
     page.keyboard.press("ArrowRight")
     assert "layer 2, head 2" in alignment.locator(".status").inner_text()

@@ -43,7 +43,7 @@ BY_HAND: dict[str, tuple[dict[str, Any], list[float], list[list[float]], list[fl
     "dot": ({}, [1, 2], [[1, 0.5], [0, -0.5]], [2, -1], ["Energy: e(2,1) = 1.000 × 1.000 + 2.000 × 0.500 = 2.000."]),
     "scaled_dot": (
         {}, [1, 2, 3, 4], [[1, 0, 1, 0], [-1, 0, 0, 0]], [2, -0.5],
-        ["Energy: e(2,1) = 0.500 × (1.000 × 1.000 + 2.000 × 0.000 + 3.000 × 1.000 + 4.000 × 0.000) = 2.000."],
+        ["Energy: e(2,1) = 0.500 (1/√4) × (1.000 × 1.000 + 2.000 × 0.000 + 3.000 × 1.000 + 4.000 × 0.000) = 2.000."],
     ),
     "cosine": (
         {"s": [0]}, [3, 4], [[10, 0], [-3, -4]], [math.sqrt(2) * 0.6, -math.sqrt(2)],
@@ -69,23 +69,26 @@ SHARES: dict[str, tuple[dict[str, Any], list[float], list[float], str]] = {
 
 
 def inspected(mechanism: Attention, queries: Tensor, values: Tensor, asks: Asks | None) -> tuple[Inspected, Tensor]:
-    """What a mechanism of one head computes for two steps, and its weights."""
+    """What a mechanism computes for two steps, and its weights."""
     memory = mechanism.remember(values.unsqueeze(0), torch.ones(1, len(values), dtype=torch.bool))
     attended = mechanism(queries.unsqueeze(0), memory, torch.arange(len(queries)).unsqueeze(0))
     stages: Stages = attended.stages
     view = stages.view._replace(visible=stages.view.visible.expand_as(stages.weights)[0])
-    slots = values[None, None]
-    vectors = vectors_of(mechanism, stages.queries[0], slots, slots, asks)
+    keys, read = (mechanism.split(each, values[None]) for each in (mechanism.key, mechanism.value))
+    vectors = vectors_of(mechanism, stages.queries[0], keys, read, asks)
+    vectors = vectors if mechanism.out is None else vectors._replace(merged=attended.context[0])
     parts = Stages(stages.energies[0], view, stages.shares[0], stages.weights[0], stages.queries[0])
-    layer = LayerStages(mechanism, ["0"], parts, None, vectors)
+    names = ["0"] if mechanism.heads == 1 else [f"1.{head}" for head in range(1, mechanism.heads + 1)]
+    layer = LayerStages(mechanism, names, parts, None, vectors)
     readout = ReadoutVectors(attended.context[0], "r_t = c_t")
     return Inspected([4, 5], torch.zeros(2, 6), None, [layer], readout), stages.weights[0]
 
 
 def page_of(tmp_path: Path, mechanism: Attention, queries: Tensor, values: Tensor, asks: Asks | None = None) -> str:
-    """A page of "a b" -> "x y"."""
+    """A page of "a b" (or more letters) -> "x y"."""
     seen, weights = inspected(mechanism, queries, values, asks)
-    source = documents.side("a b", [("a", 0, 1, 0), ("b", 2, 3, 1)])
+    letters = "abcdef"[: len(values)]
+    source = documents.side(" ".join(letters), [(one, 2 * at, 2 * at + 1, at) for at, one in enumerate(letters)])
     target = documents.side("x y", [("x", 0, 1, 0), ("y", 2, 3, 1)])
     assert seen.readout is not None
     stages, readout = _layers(seen.layers), _readout(seen.readout)

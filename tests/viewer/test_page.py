@@ -40,10 +40,11 @@ def test_what_would_the_model_say_if_it_looked_elsewhere(ask: Visit, server: str
     box.locator("details").first.wait_for()
     assert box.locator("del").all_inner_texts() == ["red"]
     assert box.locator("ins").all_inner_texts() == ["blue"]
-    box.get_by_label("Pin step").select_option("0")
+    assert box.get_by_label("Pin step").locator("option").count() == 1, "the words of that source are not known"
     box.get_by_role("button", name="Sweep the word").click()
     box.locator(".problem", has_text="A sweep is of the sentence and translation above").wait_for()
     source.fill(original)
+    box.get_by_label("Pin step").select_option("0")
     box.get_by_role("button", name="Sweep the word").click()
     box.locator("details").nth(1).wait_for()
     pieces = page.locator("#why .stages tbody tr").count()
@@ -86,6 +87,31 @@ def test_the_address_asks_what_if_again(ask: Visit, server: str) -> None:
     assert box.locator("details").count() == 0
     page = ask(server, "&if=sweep&ifstep=1")
     page.locator("#whatif details[open]", has_text="Sweep of step 2").wait_for()
+
+
+def test_the_words_before_a_pin_are_kept_unless_the_search_is_to_be_free(ask: Visit, server: str) -> None:
+    page = ask(server, text="drei rot haus und vier blau haus")
+    box = page.locator("#whatif")
+    steps = box.get_by_label("Pin step").locator("option").all_inner_texts()
+    box.get_by_label("Pin step").select_option(index=len(steps) // 2)
+    box.get_by_label("to look at").select_option(index=0)
+    box.locator(".note", has_text="Kept before it: “").wait_for()
+    box.get_by_role("button", name="What if?").click()
+    answer = box.locator("details[open]", has_text="The words before it were kept: “")
+    answer.wait_for()
+    step = int(box.get_by_label("Pin step").input_value().split(",")[0])
+    words = page.locator("#sentence .sentence").nth(1).inner_text().split()
+    assert answer.locator(".sentence").inner_text().split()[: step // 2] == words[: step // 2]
+    box.get_by_label("Keep the words before it").uncheck()
+    box.locator(".note", has_text="The search is free from the start.").wait_for()
+    box.get_by_role("button", name="What if?").click()
+    answer = box.locator("details[open]", has_text="The search was not held to the words before")
+    answer.wait_for()
+    page.reload()
+    answer.wait_for()
+    assert not box.get_by_label("Keep the words before it").is_checked()
+    box.get_by_label("Translation begins with").fill("blue")
+    box.locator(".note", has_text="The search is free after its beginning.").wait_for()
 
 
 def test_the_address_asks_for_the_explanation_again(ask: Visit, server: str) -> None:
@@ -133,13 +159,13 @@ def test_questions_are_about_what_is_shown(ask: Visit, server: str) -> None:
     search = page.locator("#search .problem", has_text="begins with")
     search.wait_for()
     for section in ("#whatif", "#explain"):
-        assert "Model: learnt" in page.locator(section).inner_text()
+        assert "Model: bahdanau additive gru (learnt)" in page.locator(section).inner_text()
         assert "blue" in page.locator(section).locator("bdi").first.inner_text()
     page.get_by_role("button", name="Compare attention with gradient and erasure").click()
     page.locator("#explain .matrix tbody th", has_text="blue").first.wait_for()
     page.get_by_label("Shown run").select_option("1")
     page.locator("#whatif strong", has_text="conv").wait_for()
-    assert "Model: conv" in page.locator("#explain").inner_text()
+    assert "Model: conv additive (conv)" in page.locator("#explain").inner_text()
     search.get_by_role("button", name="Undo").click()
     search.wait_for(state="detached")
     assert "prefix=" not in page.url
@@ -168,7 +194,7 @@ def test_a_weight_leads_to_what_if(ask: Visit, server: str) -> None:
     page.get_by_role("button", name="What if “red” looked only at “haus”?").click()
     said = box.locator("details[open]", has_text="looking only at “haus”,")
     said.wait_for()
-    assert "Model: learnt" in box.inner_text()
+    assert "Model: bahdanau additive gru (learnt)" in box.inner_text()
     assert page.evaluate("document.activeElement.id") == "whatif-title"
     assert box.get_by_label("to look at").input_value() == "2"
     page.get_by_label("Shown run").select_option("1")
@@ -199,6 +225,7 @@ def test_a_sentence_of_the_evaluation_is_found_and_opened(ask: Visit, server: st
     assert page.locator("#about").inner_text().startswith("bahdanau additive gru (learnt): German → English · BLEU ")
     page.get_by_label("Model").select_option("conv")
     corpus.get_by_text("has not been evaluated").wait_for()
+    assert re.fullmatch(r"python -m nmt.evaluate run=/\S+/conv", corpus.locator("code").inner_text())
     assert (
         page.locator("#about")
         .inner_text()

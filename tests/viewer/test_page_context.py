@@ -48,7 +48,13 @@ def test_the_sentences_before_a_text(ask: Visit, address: str) -> None:
     whatif.get_by_label("Pin step").select_option("0")
     pinned = whatif.get_by_label("to look at").locator("option").count()
     assert pinned == page.locator("#why .stages tbody tr").count() > 6, "the pieces before are slots, too"
+    last = whatif.get_by_label("to look at").locator("option").last.get_attribute("value")
+    whatif.get_by_label("to look at").select_option(last)
+    assert "while they are changed" in whatif.locator(".note[role=status]").inner_text()
+    whatif.get_by_role("button", name="What if?").click()
+    whatif.locator(".problem", has_text="while they are changed").wait_for()
     whatif.get_by_label("What was said before, a line each").fill("12 feet\n1 metre")
+    assert "What if? pins" in whatif.locator(".note[role=status]").inner_text()
     whatif.get_by_role("button", name="Sweep the word").click()
     whatif.locator("td", has_text="(2 before)").first.wait_for()
     page.get_by_role("button", name="Compare attention with gradient and erasure").click()

@@ -78,6 +78,7 @@ def test_what_if_is_asked_by_keyboard(ask: Visit, server: str) -> None:
     box.locator("summary", has_text="step 2, “red”, looks at “</s>” with 50 % of the weight").wait_for()
     page.keyboard.press("Control+a")
     page.keyboard.type("1")
+    tab_to(page, box.get_by_label("Keep the words before it"), most=1)
     tab_to(page, box.get_by_role("button", name="What if?"), most=1)
     page.keyboard.press("Enter")
     box.locator("summary", has_text="step 2, “red”, looks only at “</s>”").wait_for()

@@ -52,7 +52,8 @@ def test_the_page_opens_with_a_word_whose_weight_says_something(visit: Visit, al
     examples.nth(1).click()
     page.locator("#sentence .sentence", has_text=examples.nth(1).inner_text()).wait_for()
     assert page.get_by_label("Text to translate").input_value() == examples.nth(1).inner_text()
-    assert page.locator("#sentence .word.lit").count() == 0
+    (word,) = page.locator("#sentence .sentence").nth(1).locator(".word.lit").all_inner_texts()
+    assert page.locator("#why h3").inner_text().endswith(f"for “▁{word}”")
 
 
 def test_a_second_model_is_beside_the_first_at_once(visit: Visit, server: str) -> None:
@@ -70,6 +71,9 @@ def test_words_that_training_never_had_are_named_on_the_page(ask: Visit, alone: 
     page = ask(alone, text="drei Katzen haus")
     note = "Not in the training text: “Katzen”. The model guesses this word from its parts."
     assert page.locator("#sentence .unseen").inner_text() == note
+    assert page.locator("#sentence .unlike").count() == 0
+    page = ask(alone, text="drei. Eins zwei. Haus.")
+    assert "several sentences" in page.locator("#sentence .unlike").inner_text()
     page = ask(alone)
     assert page.locator("#sentence .unseen").count() == 0
 
@@ -81,6 +85,13 @@ def test_a_phone_shows_the_translation_first(visit: Visit, alone: str, scheme: s
     assert box["y"] + box["height"] < 640, "a small phone's height"
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
     assert barriers(page) == []
+
+
+def test_a_phone_shows_the_translation_of_one_of_several_models_first(visit: Visit, server: str) -> None:
+    page = visit(server, 360, shows=LAID_OUT)
+    box = page.locator("#sentence .sentence").nth(1).bounding_box()
+    assert box["y"] + box["height"] < 640
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
 def test_half_a_weight_is_pinned_and_kept_in_the_address(ask: Visit, alone: str) -> None:

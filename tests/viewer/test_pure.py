@@ -26,15 +26,16 @@ def node(folder: Path, *words: str) -> str:
 
 
 @needs_node
-def test_what_the_viewer_computes(tmp_path: Path) -> None:
-    for path in (*STATIC.glob("*.js"), Path(__file__).parent / "pure.mjs"):
+@pytest.mark.parametrize("tests", ["pure.mjs", "pure_page.mjs"])
+def test_what_the_viewer_computes(tests: str, tmp_path: Path) -> None:
+    for path in (*STATIC.glob("*.js"), Path(__file__).parent / tests):
         shutil.copy(path, tmp_path)
     (tmp_path / "package.json").write_text('{"type": "module"}', encoding="utf-8")
     known = {"dogs": documents.dogs(), "stages": documents.stages(), "beam": documents.beam()}
     (tmp_path / "documents.json").write_text(json.dumps(known), encoding="utf-8")
-    said = node(tmp_path, "--test", "--test-reporter=tap", "pure.mjs")
+    said = node(tmp_path, "--test", "--test-reporter=tap", tests)
     passed = re.search(r"^# pass (\d+)$", said, re.MULTILINE)
-    written = (tmp_path / "pure.mjs").read_text(encoding="utf-8").count('\ntest("')
+    written = (tmp_path / tests).read_text(encoding="utf-8").count('\ntest("')
     assert passed is not None
     assert int(passed[1]) == written > 10
 

@@ -2,8 +2,8 @@
 
 import { bar, choice, h, roving, scrolling, table } from "./dom.js";
 import { linksFigure, matrixFigure, rowsAreLeft } from "./figures.js";
-import { headsBox, headsFigure, layerChoice, viewsOf } from "./heads.js";
-import { isLit, matrixTable, valueOf } from "./matrix.js";
+import { headsBox, headsFigure, headsNote, layerChoice, viewsOf } from "./heads.js";
+import { isLit, matrixTable, shiftNote, valueOf } from "./matrix.js";
 import { saving } from "./export.js";
 import { lights } from "./state.js";
 import {
@@ -14,12 +14,13 @@ import {
   pharaoh,
   selections,
   strongest,
+  unattendedWords,
   usesOf,
   viewOf,
   wordsOf,
 } from "./weights.js";
-import { unseenNote } from "./telling.js";
-import { number, part, percent, visible } from "./text.js";
+import { sourceNotes } from "./telling.js";
+import { entropyText, number, part, percent, visible } from "./text.js";
 import { waysLine } from "./ways.js";
 
 const LONG = 60; // words; a longer sentence begins with links instead of a matrix
@@ -82,7 +83,7 @@ function listTable(view, kept, selection) {
           ),
         ),
       ),
-      number(entropy[row]),
+      entropyText(entropy[row]),
     ];
   });
   const made = table(["target", "looks at", "entropy"], rows, "List of links", { class: "list" });
@@ -140,6 +141,11 @@ const ASKS = {
   context: ["target, asks", "sentences before, are looked at"],
   encoder: ["query, asks", "key, is looked at"],
   decoder: ["query, asks", "key, is looked at"],
+};
+
+/** What a mask hides. */
+const MASKED = {
+  decoder: "A row is named by what it predicts: it sees <s> and the pieces before, not this or later ones.",
 };
 
 /** The settings of the section. */
@@ -294,11 +300,13 @@ export function showAlignment(box, translation, hypothesis, settings, selection,
       ? h(
           "p",
           { class: "note" },
-          "Per cent of each row’s attention; less than 0.5 % is blank. ",
-          "Entropy: 0 looks at one place, more at several. Coverage: the attention that a source word gets in all.",
+          "Per cent of each row’s attention; less than 0.5 % is blank, and grey is exactly 0 (masked or left out). ",
+          "Entropy: 0 looks at one place, more at several. Coverage: the attention that a column gets in all. ",
+          MASKED[view.use] ?? "",
         )
       : "",
-    grid ? h("p", { class: "note" }, `Rows: ${view.sides[0]}. Columns: ${view.sides[1]}. A click shows one head.`) : "",
+    shiftNote(view),
+    grid ? h("p", { class: "note" }, `${headsNote(view)} Grey is exactly 0. `, MASKED[view.use] ?? "") : "",
     figure,
     saving("alignment", {
       svg: () =>
@@ -320,13 +328,16 @@ function doubtful(doubt) {
   return new Map((doubt?.doubtful ?? []).map((at) => [at, { kind: "doubtful", title: title(at) }]));
 }
 
-function unattended(doubt) {
+function unattended(words) {
   const mark = { kind: "unattended", title: "hardly any attention: it may be untranslated" };
-  return new Map((doubt?.unattended ?? []).map((at) => [at, mark]));
+  return new Map(words.map((at) => [at, mark]));
 }
 
-/** What the marks of words mean, in words that a screen reader says, too; null without doubts. */
-function legend(source, hypothesis) {
+/**
+ * What the marks of words mean, in words that a screen reader says, too; null without doubts.
+ * @param {number[]} faint the source words that the head `by` hardly looks at.
+ */
+function legend(source, hypothesis, faint, by) {
   const doubt = hypothesis.doubt;
   if (!doubt?.confidence.length) return null;
   const named = (side, numbers) =>
@@ -341,8 +352,8 @@ function legend(source, hypothesis) {
     doubt.doubtful.length ? [h("span", { class: "word doubtful" }, "Wavy")] : "",
     doubt.doubtful.length ? " words are more likely wrong than right:" : "",
     doubt.doubtful.length ? [...named(hypothesis, doubt.doubtful), ". "] : "",
-    doubt.unattended.length ? [h("span", { class: "word unattended" }, "Dotted")] : "",
-    doubt.unattended.length ? [" words got hardly any attention:", ...named(source, doubt.unattended), "."] : "",
+    faint.length ? [h("span", { class: "word unattended" }, "Dotted")] : "",
+    faint.length ? [` words got hardly any attention${by}, </s> not counted:`, ...named(source, faint), "."] : "",
   );
 }
 
@@ -362,16 +373,18 @@ export function lightPartners(lines, view, selection) {
 export function showSentences(box, translation, hypothesis, settings, selection, ways) {
   const cross = wordsOf(translation, hypothesis, settings);
   const [rows, columns] = [cross?.rows ?? [], cross?.columns ?? []];
+  const faint = cross && hypothesis.doubt ? unattendedWords(cross) : [];
+  const by = cross?.heads.length > 1 ? ` (${headTitle(cross.head)})` : "";
   const lines = h(
     "div",
     { class: "sentences" },
     (translation.context ?? []).map((side) =>
       h("p", { class: "sentence dim", dir: side.direction, title: "sentence before" }, visible(side.text)),
     ),
-    sentence(translation.source, columns, "column", selection, "Source", unattended(hypothesis.doubt)),
+    sentence(translation.source, columns, "column", selection, "Source", unattended(faint)),
     sentence(hypothesis, rows, "row", selection, "Translation", doubtful(hypothesis.doubt)),
-    unseenNote(translation),
-    legend(translation.source, hypothesis),
+    sourceNotes(translation),
+    legend(translation.source, hypothesis, faint, by),
   );
   const status = h("p", { class: "status", role: "status" });
   if (cross) {

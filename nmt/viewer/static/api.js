@@ -1,10 +1,52 @@
 /** Requests to the server; an error has the server's own words. */
 
-/** What a problem document says: the detail, the field and the cure. */
-export function problemText(problem, status) {
-  const detail = problem?.detail || problem?.title || `The server answered with status ${status}.`;
-  return [detail, problem?.cure].filter(Boolean).join(" ");
+/** What the page calls the fields of a request. */
+const FIELDS = {
+  text: "Text",
+  "edits.text": "Source",
+  prefix: "Translation begins with",
+  "edits.prefix": "Translation begins with",
+  context: "Sentences before it",
+  "edits.context": "What was said before",
+  target: "Translation",
+  "search.beam_size": "Beam size",
+  "search.nbest": "Hypotheses",
+  pins: "Pin step",
+  sweep: "Sweep",
+  temperature: "Temperature",
+  glossary: "Terms",
+};
+const STEPS = ["pins", "sweep", "temperature"];
+
+/** A message in the words of the page: its fields by their labels, and steps counted from 1. */
+function spoken(text, field) {
+  const later = (number) => String(Number(number) + 1);
+  const plain = text
+    .replace(/^[a-z_.\d]+(=\S+)?: /, "")
+    .replace(/Input should be [^.]*\. ?/, "")
+    .replace(/^text (\d+) has /, (_, text) => (text === "0" ? "has " : `sentence ${later(text)} has `))
+    .replace(/, or keep_words=false.*$/, ".")
+    .replaceAll(/\bedits\.context\b/g, "it")
+    .replaceAll(/\b(search\.)?beam_size=(\d+)/g, "Beam size $2");
+  if (!STEPS.includes(field)) return plain;
+  return plain
+    .replaceAll(/\bstep (\d+)/g, (_, step) => `step ${later(step)}`)
+    .replaceAll(/Give 0 to (\d+)/g, (_, last) => `Give 1 to ${later(last)}`);
 }
+
+/** What a problem document says, in the words of the page: the field, what is wrong, the limit and the cure once. */
+export function problemText(problem, status) {
+  const field = problem?.field?.replace(/^(edits\.)?(pins|temperature)\..*/, "$2");
+  const detail = problem?.detail || problem?.title || `The server answered with status ${status}.`;
+  const named = FIELDS[field];
+  const [says, cure] = [detail, problem?.cure ?? ""].map((text) => (named ? spoken(text, field) : text));
+  const isLimited = status === 413 && typeof problem?.limit === "number";
+  const limit = isLimited && !says.includes(problem.limit.toLocaleString("en")) ? mostOf(problem.limit) : "";
+  const message = [says.trim(), limit, says.includes(cure) ? "" : cure].filter(Boolean).join(" ");
+  return named ? `${named}: ${message}` : message;
+}
+
+const mostOf = (limit) => `The limit is ${limit.toLocaleString("en")}.`;
 
 /** The JSON of a response; a problem document becomes an error with its own words. */
 export async function answered(response) {

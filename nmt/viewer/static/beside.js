@@ -4,8 +4,8 @@ import { h, table } from "./dom.js";
 import { matrixFigure } from "./figures.js";
 import { matrixTable } from "./matrix.js";
 import { saving } from "./export.js";
-import { difference, divergence, entropies, pharaoh, strongest, viewOf } from "./weights.js";
-import { number, percent, visible } from "./text.js";
+import { difference, divergence, entropies, headTitle, pharaoh, strongest, viewOf } from "./weights.js";
+import { entropyText, number, percent, visible } from "./text.js";
 
 const SAME_WORDS =
   "Both matrices are for A’s translation; B was forced to produce it. " +
@@ -64,6 +64,9 @@ function panel(title, view, selection, signed) {
   );
 }
 
+/** Which of several heads a view is of. */
+const byHead = ({ heads, head }) => (heads.length > 1 ? `, ${headTitle(head)}` : "");
+
 /** Where the attention of two models differs most, as a sentence. */
 export function mostDifferent(a, b) {
   // The end of the sentence counts only where there is nothing else.
@@ -118,9 +121,9 @@ export function showBeside(box, one, two, same, selection) {
       h(
         "div",
         { class: "panels" },
-        panel(`A: ${one.name}`, a, selection, false),
-        panel(`B: ${of.name}`, b, selection, false),
-        minus ? panel("A - B, percentage points", minus, selection, true) : null,
+        panel(`A: ${one.name}${byHead(a)}`, a, selection, false),
+        panel(`B: ${of.name}${byHead(b)}`, b, selection, false),
+        minus ? panel("A − B, percentage points", minus, selection, true) : null,
       ),
     );
     if (minus) {
@@ -130,7 +133,7 @@ export function showBeside(box, one, two, same, selection) {
       });
       parts.splice(-1, 0, h("p", {}, mostDifferent(a, b)), status);
       parts.push(wordTable(a, b));
-    } else parts.push(h("p", { class: "note" }, "The words of the translations differ: there is no A - B."));
+    } else parts.push(h("p", { class: "note" }, "The words of the translations differ: there is no A − B."));
   }
   box.replaceChildren(...parts);
 }
@@ -145,8 +148,8 @@ function wordTable(a, b) {
     unit.label,
     top(a, row),
     top(b, row),
-    number(one[row]),
-    number(two[row]),
+    entropyText(one[row]),
+    entropyText(two[row]),
     number(divergence(a.weights[row], b.weights[row]), 3),
   ]);
   return table(["target", "A looks at", "B looks at", "entropy A", "entropy B", "divergence"], rows, "Word by word");

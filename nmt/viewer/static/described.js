@@ -3,6 +3,12 @@
 import { h } from "./dom.js";
 import { visible } from "./text.js";
 
+/** A model by what tells it from the others, and by its name where that is no path. */
+export const named = ({ id, name }) => {
+  const isNamed = name === id || name.endsWith(`(${id})`) || /[\\/]/.test(id);
+  return isNamed ? name : `${name} (${id})`;
+};
+
 const languagesOf = (model) => model.languages ?? [model.source, model.target].filter(Boolean);
 
 /** How good a model is; the signature of a score says how it was computed. */
@@ -20,7 +26,8 @@ function quality(model) {
 export function described(model, name) {
   const { text, signature } = quality(model);
   const languages = languagesOf(model).join(" → ");
-  return [`${name}: ${languages} · `, h("span", { title: signature }, text)];
+  const note = model.hardly_trained ? h("span", { class: "problem", role: "note" }, model.hardly_trained) : "";
+  return [`${name}: ${languages} · `, h("span", { title: signature }, text), " ", note];
 }
 
 /** What a model was trained on, with sentences of its text to click. @returns {Node[]} */

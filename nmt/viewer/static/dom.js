@@ -42,11 +42,16 @@ export function entry(label, control, kind = "") {
   return h("span", { class: `field ${kind}`.trim() }, h("label", { for: control.id }, label), control);
 }
 
-/** A table from texts, numbers or elements; `scroll` names the box that scrolls on narrow screens. */
-export function table(header, rows, scroll, attributes = {}) {
+/** A table from texts, numbers or elements; `scroll` names the box that scrolls, `foot` are rows of sums below. */
+export function table(header, rows, scroll, attributes = {}, foot = []) {
   const cells = (row, tag, more) =>
     row.map((cell) =>
-      h(tag, { ...more, dir: typeof cell === "string" ? "auto" : null }, cell instanceof Node ? cell : String(cell)),
+      // A header without a word is none, for those who hear the table.
+      h(
+        cell === "" ? "td" : tag,
+        { ...(cell === "" ? {} : more), dir: typeof cell === "string" ? "auto" : null },
+        cell instanceof Node ? cell : String(cell),
+      ),
     );
   return scrolling(
     scroll,
@@ -59,6 +64,7 @@ export function table(header, rows, scroll, attributes = {}) {
         {},
         rows.map((row) => h("tr", {}, cells(row, "td", {}))),
       ),
+      foot.length ? h("tfoot", {}, foot.map((row) => h("tr", {}, cells(row, "td", {})))) : null,
     ),
   );
 }

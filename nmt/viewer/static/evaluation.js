@@ -2,6 +2,7 @@
 
 import { get } from "./api.js";
 import { showCorpus } from "./corpus.js";
+import { named } from "./described.js";
 import { choice, h } from "./dom.js";
 import { redraw, section } from "./viewer.js";
 
@@ -49,8 +50,8 @@ export class CorpusSection {
     this.element.hidden = false;
     this.rows = [];
     if (!split) {
-      const command = `python -m nmt.evaluate run=${first.id}`;
-      const note = ["This run has not been evaluated, so it has no sentences to sort: ", h("code", {}, command)];
+      const command = h("code", {}, first.evaluate);
+      const note = ["This run has not been evaluated, so it has no sentences to sort: ", command, ". Then reload."];
       this.part.body.replaceChildren(h("p", { class: "note" }, ...note));
       return;
     }
@@ -59,7 +60,8 @@ export class CorpusSection {
       if (String(query) !== this.shown) return; // a later choice has overtaken this one
       this.found = found;
       this.rows = found.rows;
-      this.missing = second && !found.compared ? `${second.id} has not translated the sentences of this split.` : null;
+      const missing = `${second && named(second)} has not translated the sentences of this split.`;
+      this.missing = second && !found.compared ? missing : null;
       this.draw();
     } catch (error) {
       this.part.body.replaceChildren(h("p", { class: "problem", role: "alert" }, error.message));
@@ -79,7 +81,7 @@ export class CorpusSection {
         h(
           "p",
           { class: "note" },
-          ["Sentences of the run's evaluation. Open a line to see it in the sections above.", ...notes].join(" "),
+          ["Sentences of the run’s evaluation. Open a line to see it in the sections above.", ...notes].join(" "),
         ),
         splits.length > 1
           ? h(

@@ -1,13 +1,19 @@
 /** Is attention an explanation? Attention beside gradient times input and erasure, with their rank correlation. */
 
 import { post } from "./api.js";
+import { named } from "./described.js";
 import { h, table } from "./dom.js";
 import { matrixFigure } from "./figures.js";
 import { matrixTable } from "./matrix.js";
 import { saving } from "./export.js";
 import { Selection } from "./state.js";
 import { number, visible } from "./text.js";
-import { contextOfRequest, pharaoh } from "./weights.js";
+import { contextOfRequest, headTitle, pharaoh } from "./weights.js";
+
+const UNITS =
+  "Attention is in per cent of a row’s weights, which may sum to less than 100: the end of the source, </s>, has no " +
+  "column. The two others are in per cent of the largest number of their table; below 0, the source word speaks " +
+  "against the target word.";
 
 const NAMES = { attention: "attention", gradient: "gradient × input", erasure: "erasure" };
 
@@ -17,11 +23,17 @@ export function scaled(rows) {
   return rows.map((row) => row.map((value) => value / most));
 }
 
+const comparedBy = (columns) =>
+  `Over the ${columns} source word${columns === 1 ? "" : "s"} of a row: of few words, a correlation says little. ` +
+  "Sizes are compared, without the sign, as attention has none. The last column says whether all measures are " +
+  "largest in size at the same source word.";
+
 /**
  * The answer of the server as elements.
  * @param {Selection} selection of a word of the translation and of the source, by their numbers.
+ * @param {string} by which heads the attention is of, where there are several.
  */
-export function explained(answer, selection = new Selection()) {
+export function explained(answer, selection = new Selection(), by = "") {
   const unit = (text, at) => ({ label: visible(text), pieces: [at], word: at, end: false });
   const [rows, columns] = [answer.words.target.map(unit), answer.words.source.map(unit)];
   const panels = Object.entries(answer.methods)
@@ -29,7 +41,8 @@ export function explained(answer, selection = new Selection()) {
     .map(([name, found]) => {
       const view = { rows, columns, weights: name === "attention" ? found : scaled(found), unit: "words" };
       const all = view.weights.map((row) => row.map(() => true));
-      const title = name === "attention" ? NAMES[name] : `${NAMES[name]}, in per cent of the largest`;
+      const of = name === "attention" ? `${by}, in per cent of a row` : ", in per cent of the table’s largest";
+      const title = `${NAMES[name]}${of}`;
       return h(
         "figure",
         {},
@@ -45,13 +58,16 @@ export function explained(answer, selection = new Selection()) {
   const header = [
     "target",
     ...answer.correlation.map(({ methods }) => methods.map((name) => NAMES[name]).join(" and ")),
+    ...(answer.strongest ? ["same strongest word"] : []),
   ];
   const cell = (value) => (value === null || value === undefined ? "–" : number(value));
   const body = answer.words.target.map((word, at) => [
     visible(word),
     ...answer.correlation.map(({ by_word }) => cell(by_word[at])),
+    ...(answer.strongest ? [answer.strongest.same[at] ? "yes" : "no"] : []),
   ]);
-  body.push(["mean", ...answer.correlation.map(({ mean }) => cell(mean))]);
+  const count = answer.strongest ? [`${answer.strongest.count} of ${rows.length}`] : [];
+  body.push(["mean", ...answer.correlation.map(({ mean }) => cell(mean)), ...count]);
   const correlations = table(header, body, "Rank correlations");
   selection.listen((value) => {
     const rowsOf = correlations.querySelectorAll("tbody tr");
@@ -59,8 +75,10 @@ export function explained(answer, selection = new Selection()) {
   });
   return [
     h("p", { class: "note" }, answer.caution),
+    h("p", { class: "note" }, UNITS),
     h("div", { class: "panels" }, panels),
     h("h3", {}, "Rank correlation (Spearman)"),
+    h("p", { class: "note" }, comparedBy(columns.length)),
     correlations,
     ...erasedContext(answer),
   ];
@@ -93,15 +111,18 @@ export class Explanation {
   /**
    * Show the button for a translation, and the answer if the address asks for it.
    * @param {string | null} target the text that is explained; null for the model's own translation.
+   * @param {{head: string, shift: number}} view the heads whose attention is shown, and where each row stands.
    */
-  show(translation, model, target) {
+  show(translation, model, target, view) {
     const asked = { model: model.id, text: translation.source.text, ...(target === null ? {} : { target }) };
-    const body = { ...asked, ...contextOfRequest(translation) };
+    const body = { ...asked, ...view, ...contextOfRequest(translation) };
+    const by = model.heads.length > 1 ? `, ${headTitle(view.head)}` : "";
     const wanted = this.settings.get("explain") === "yes";
     if (JSON.stringify(body) === this.shown && wanted === this.isAnswered) return;
     Object.assign(this, {
       shown: JSON.stringify(body),
       body,
+      by,
       isAnswered: false,
       selection: new Selection(),
       result: h("div", { "aria-live": "polite" }),
@@ -110,14 +131,14 @@ export class Explanation {
       h(
         "p",
         {},
-        "Attention shows where the decoder looked. ",
+        `Attention${by ? ` (${by.slice(2)})` : ""} shows where the decoder looked. `,
         "Gradients and erasure ask what the probability of a word depends on.",
       ),
       h(
         "p",
         {},
         "Model: ",
-        h("strong", {}, model.id),
+        h("strong", {}, named(model)),
         ". Translation: ",
         h("bdi", {}, visible(target ?? translation.hypotheses[0].text)),
       ),
@@ -137,10 +158,10 @@ export class Explanation {
   async answer(body) {
     if (this.isAnswered) return; // or being answered
     this.isAnswered = true;
-    const { result, selection } = this; // another translation has others
+    const { result, selection, by } = this; // another translation has others
     result.replaceChildren(h("p", {}, "Computing …"));
     try {
-      result.replaceChildren(...explained(await post("v1/explain", body), selection));
+      result.replaceChildren(...explained(await post("v1/explain", body), selection, by));
     } catch (error) {
       result.replaceChildren(h("p", { class: "problem", role: "alert" }, error.message));
       if (result === this.result) this.isAnswered = false; // another click tries again

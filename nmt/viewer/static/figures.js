@@ -242,9 +242,18 @@ export function tableFigure(header, rows, isText, title) {
   return picture;
 }
 
-/** A bar for each piece, with the window's centre and Gaussian where there is one. */
+/** Which of bars `step` pixels apart have room for their words: the highest first. @returns {Set<number>} */
+export function labelled(values, step) {
+  const found = [];
+  const order = values.map((_, at) => at).sort((one, two) => (values[two] ?? 0) - (values[one] ?? 0));
+  for (const at of order) if (found.every((other) => Math.abs(at - other) * step >= 16)) found.push(at);
+  return new Set(found);
+}
+
+/** A bar for each piece, with the window's centre and Gaussian where there is one; as wide as `width`, if it can be. */
 export function windowFigure(pieces, values, { centre = null, sigma = null, radius = null, factor = null }, width) {
-  const step = Math.max(18, Math.min(56, (width - 40) / pieces.length));
+  const step = Math.max(2, Math.min(56, (width - 40) / pieces.length));
+  const named = labelled(values, step);
   const whole = step * pieces.length + 40; // the last label leans out
   const [bottom, high] = [150, 128];
   const most = Math.max(1e-9, ...values.map((value) => value ?? 0));
@@ -285,6 +294,7 @@ export function windowFigure(pieces, values, { centre = null, sigma = null, radi
         s("title", {}, `${piece}: ${percent(values[at] ?? 0)}`),
       ),
     );
+    if (!named.has(at)) return;
     picture.append(
       s(
         "text",

@@ -44,6 +44,13 @@ export function headSays(view) {
   return `${headTitle(view.head)}: ${named.join(", ") || "no weight"}`;
 }
 
+/** How to read the grid, and what a click does. */
+export function headsNote({ heads, sides }) {
+  const titled = heads[0].includes(".") ? "A title is layer.head: 2.1 is layer 2, head 1." : "A title is a head.";
+  const opens = "Click a small matrix to open that head in the large one.";
+  return `Rows: ${sides[0]}. Columns: ${sides[1]}. ${titled} ${opens}`;
+}
+
 /**
  * The grid as one picture.
  * @param {object[][]} grid of `viewsOf`.
@@ -53,10 +60,11 @@ export function headsFigure(grid, width) {
   const [view] = grid[0];
   const [rows, columns] = [view.rows.length, view.columns.length];
   const across = Math.max(...grid.map((row) => row.length));
-  const cell = Math.max(5, Math.min(13, Math.floor((width - 60) / across / columns)));
-  const named = cell >= 9; // smaller ones have no room for words
-  const longest = (units) => Math.min(14, Math.max(...units.map(({ label }) => [...label].length)));
-  const [left, above] = named ? [6.2 * longest(view.rows) + 10, 6.2 * longest(view.columns) + 10] : [4, 4];
+  const longest = (units) => 6.2 * Math.min(14, Math.max(...units.map(({ label }) => [...label].length))) + 10;
+  const beside = (margin) => Math.floor(((width - margin) / across - 14) / columns);
+  const named = beside(longest(view.rows)) >= 9; // smaller ones have no room for words
+  const [left, above] = named ? [longest(view.rows), longest(view.columns)] : [4, 4];
+  const cell = Math.max(5, Math.min(20, beside(left)));
   const [wide, high] = [cell * columns + 14, cell * rows + 24];
   const [whole, deep] = [left + wide * across, above + high * grid.length];
   const picture = s("svg", {
@@ -113,7 +121,8 @@ function panel(view, cell, place, first) {
     row.forEach((weight, column) => {
       const where = { x: cell * column, y: 18 + cell * at, width: cell, height: cell };
       const ink = { class: "ink", fill: "#164a86", "fill-opacity": weight.toFixed(2) };
-      const shown = weight >= 0.02 ? ink : { "fill-opacity": 0 };
+      const hidden = weight === 0 ? { class: "hidden", fill: "#9aa1ab", "fill-opacity": 0.4 } : { "fill-opacity": 0 };
+      const shown = weight >= 0.02 ? ink : hidden;
       group.append(s("rect", { ...where, ...shown, "data-row": at, "data-column": column }));
     }),
   );

@@ -2,8 +2,9 @@
 
 import { bar, h, roving } from "./dom.js";
 import { coverage, entropies, shade } from "./weights.js";
+import { edgeWhereCut } from "./scrolling.js";
 import { lights } from "./state.js";
-import { number, percent } from "./text.js";
+import { entropyText, number, percent } from "./text.js";
 
 const GOLD = { sure: ", gold link", possible: ", possible gold link" };
 
@@ -55,7 +56,7 @@ export function matrixTable(view, kept, selection, { label, signed = false, bars
       {},
       h("th", { scope: "row", "data-row": row, dir: "auto", class: unit.end ? "end" : null }, unit.label),
       view.columns.map((_, column) => cellOf(view, row, column, kept, signed)),
-      bars ? h("td", { class: "figure" }, bar(entropy[row] / most), number(entropy[row])) : null,
+      bars ? h("td", { class: "figure" }, bar((entropy[row] ?? 0) / most), entropyText(entropy[row])) : null,
     ),
   );
   const foot = bars
@@ -93,7 +94,18 @@ export function matrixTable(view, kept, selection, { label, signed = false, bars
     for (const cell of grid.querySelectorAll("[data-row], [data-column]"))
       cell.classList.toggle("lit", isLit(cell, value));
   });
-  return h("div", { class: "wide" }, grid);
+  return edgeWhereCut(h("div", { class: "wide" }, grid));
+}
+
+/** What the choice of "Show each row at" has done; "" where rows stand at what they predict. */
+export function shiftNote(view) {
+  if (!view.shift) return "";
+  const empty = view.rows.filter((_, row) => view.weights[row].every((weight) => weight === 0));
+  const last = empty.length ? ` Nothing is left for “${empty.at(-1).label}”.` : "";
+  const says =
+    "Each row is shown one piece earlier: a piece has the weights with which the piece after it was predicted. " +
+    `Those of the first piece are not shown.${last} Sentence is not shifted.`;
+  return h("p", { class: "note" }, says);
 }
 
 /** The row, column or cell that an element stands for; null for none. */

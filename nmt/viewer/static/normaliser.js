@@ -1,7 +1,7 @@
 /** The normalisers of nmt/attention/normalisers.py: shares from energies, their numbers, other temperatures. */
 
 import { h } from "./dom.js";
-import { number, percent } from "./text.js";
+import { number, percent, visible } from "./text.js";
 
 /** The numbers of a head in the normaliser's equation: {tau}, {s} or {alpha}; {} for one that is not known here. */
 export function symbolsOf(stage, head) {
@@ -48,6 +48,41 @@ export function sharesAt(logits, symbols, temperature = 1) {
   return logs.map((value) => (value === null ? 0 : Math.exp(value - most) / whole));
 }
 
+/**
+ * What a reader needs to make the shares from the energies by hand: a column of the table, and its last rows.
+ * @returns {{title: string, values: (number | null)[], foot: {name: string, energy?: number, value: number}[]} | null}
+ *   null for a normaliser that is not known here; each row of the foot has a value of the column.
+ */
+export function workedColumn(stage, row, head) {
+  const [logits, symbols] = [logitsOf(row), symbolsOf(stage, head)];
+  const known = logits.filter((value) => value !== null);
+  if (!known.length) return null;
+  const e = row.bias ? "(e + bias)" : "e";
+  const signed = (value) => (value < 0 ? `+ ${number(-value, 3)}` : `− ${number(value, 3)}`);
+  const made = (title, of) => {
+    const values = logits.map((value) => (value === null ? null : of(value)));
+    return { title, values, sum: values.reduce((total, value) => total + (value ?? 0), 0) };
+  };
+  if ("alpha" in symbols) {
+    const { alpha } = symbols;
+    const theta = threshold(logits, alpha);
+    const scaled = alpha === 2 ? e : `${number(alpha - 1, 3)} ${e}`;
+    const found = made(`max(${scaled} − theta, 0)`, (value) => Math.max((alpha - 1) * value - theta, 0));
+    return { ...found, foot: [{ name: "theta", value: theta }] };
+  }
+  if ("s" in symbols) {
+    const found = made(`exp(${e})`, Math.exp);
+    const sink = { name: "sink", energy: symbols.s, value: Math.exp(symbols.s) };
+    return { ...found, foot: [sink, { name: "sum", value: found.sum + sink.value }] };
+  }
+  if (!("tau" in symbols) && !stage.is_softmax) return null;
+  const tau = symbols.tau ?? 1;
+  const most = Math.max(...known) / tau;
+  const over = Math.abs(tau - 1) < 1e-9 ? e : `${e} / ${number(tau, 3)}`;
+  const found = made(`exp(${over} ${signed(most)})`, (value) => Math.exp(value / tau - most));
+  return { ...found, foot: [{ name: "sum", value: found.sum }] };
+}
+
 /** How a normaliser with other numbers than the plain softmax makes the share of a slot, in one sentence. */
 export function normaliserLine(stage, row, head, at) {
   const [logits, symbols] = [logitsOf(row), symbolsOf(stage, head)];
@@ -70,9 +105,11 @@ export function normaliserLine(stage, row, head, at) {
     );
   }
   if ("tau" in symbols) {
-    const sum = known.reduce((total, value) => total + Math.exp(value / symbols.tau), 0);
-    const exponent = number(logit / symbols.tau, 3);
-    return `${begin}: tau = ${number(symbols.tau, 3)}, exp(${exponent}) / ${number(sum, 3)} = ${share}.`;
+    const most = Math.max(...known) / symbols.tau;
+    const sum = known.reduce((total, value) => total + Math.exp(value / symbols.tau - most), 0);
+    const exponent = `exp(${number(logit / symbols.tau - most, 3)})`;
+    const less = `after subtracting the largest e / tau, ${number(most, 3)}`;
+    return `${begin}: tau = ${number(symbols.tau, 3)}, ${less}: ${exponent} / ${number(sum, 3)} = ${share}.`;
   }
   return `${begin}: ${share}.`;
 }
@@ -91,8 +128,9 @@ export function weightsAt(stage, row, head, temperature) {
 /**
  * A slider that divides the energies by a temperature; null where the normaliser is not known here.
  * @param {(weights: number[]) => void} draw shows the weights that they become.
+ * @param {((temperature: number) => Promise<object>) | null} ask what the model would write; null without a model.
  */
-export function temperatureSlider(stage, row, head, at, piece, draw) {
+export function temperatureSlider(stage, row, head, at, piece, draw, ask) {
   const own = weightsAt(stage, row, head, 1);
   // What does not lead to the recorded weights, a learned part of the reader's for example, is not played with.
   if (!own || own.some((value, slot) => Math.abs(value - row.weights[slot]) > 5e-3)) return null;
@@ -104,7 +142,8 @@ export function temperatureSlider(stage, row, head, at, piece, draw) {
     input.setAttribute("aria-valuetext", number(temperature, 2));
     text.textContent =
       `Energies / ${number(temperature, 2)}: “${piece}” ${percent(weights[at])}, ` +
-      `entropy ${number(entropy(weights), 2)} nats, ${weights.filter((value) => value > 0).length} pieces above 0.`;
+      `entropy ${number(entropy(weights), 2)} nats, ` +
+      `${weights.filter((value) => value >= 0.001).length} pieces with 0.1 % or more.`;
     draw(weights);
   };
   input.addEventListener("input", say);
@@ -115,6 +154,36 @@ export function temperatureSlider(stage, row, head, at, piece, draw) {
     { class: "controls temperature" },
     h("span", { class: "field" }, h("label", { for: input.id }, "Temperature before the normaliser"), input),
     text,
+    h(
+      "p",
+      { class: "dim" },
+      "The slider moves the picture only: all other numbers, and the translation, are those of the model as it is.",
+    ),
+    ask ? askButton(() => ask(10 ** Number(input.value))) : "",
+  );
+}
+
+/** A button that asks what the model would write at the temperature of the slider, and its answer. */
+function askButton(ask) {
+  const says = h("p", { role: "status" });
+  const go = async () => {
+    says.textContent = "Computing …";
+    try {
+      says.textContent = temperedLine((await ask()).temperature);
+    } catch (error) {
+      says.textContent = error.message;
+    }
+  };
+  return [h("button", { type: "button", onclick: go }, "What would the model write at this temperature?"), says];
+}
+
+/** The most probable pieces of a step at another temperature, and what they were before. */
+export function temperedLine({ step, temperature, pieces }) {
+  const share = (log) => percent(log === null ? 0 : Math.exp(log));
+  const named = pieces.map(({ text, before, after }) => `“${visible(text)}” ${share(after)} (${share(before)})`);
+  return (
+    `Step ${step + 1} with energies / ${number(temperature, 2)} in all heads of all layers, in parentheses as it is: ` +
+    `${named.join(", ")}.`
   );
 }
 

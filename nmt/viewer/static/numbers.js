@@ -2,8 +2,10 @@
 
 import { h, s } from "./dom.js";
 import { number, percent, visible } from "./text.js";
+import { headTitle } from "./weights.js";
 
 const FIRST = 4; // components as numbers; the rest is a strip
+const LISTED = 8; // parts of a line that are seen at once
 
 /** The vector `at` of a head in vectors [h, N, D]: its first components, and how many it has in all. */
 export function vectorOf(part, head, at) {
@@ -22,10 +24,12 @@ export function filled(text, t, j) {
 }
 
 /** "0.5 × 2.0 + … ": the first products of a sum of many. */
-function products(left, right, size) {
+function products(left, right, size, sum) {
   const signed = (value) => (value < 0 ? `(${number(value, 3)})` : number(value, 3));
   const terms = left.slice(0, FIRST).map((value, at) => `${signed(value)} × ${signed(right[at])}`);
-  return terms.join(" + ") + (size > FIRST ? ` + … (${size} products)` : "");
+  if (size <= FIRST) return terms.join(" + ");
+  const first = left.slice(0, FIRST).reduce((total, value, at) => total + value * right[at], 0);
+  return `${terms.join(" + ")} + ${signed(sum - first)} (the other ${size - FIRST} products)`;
 }
 
 /**
@@ -37,7 +41,7 @@ function products(left, right, size) {
 function asksLine(vectors, head, step, target) {
   const t = step + 1;
   const query = vectorOf(vectors.queries, head, step);
-  if (!vectors.asks) return { text: `q_${t} = `, vector: query };
+  if (!vectors.asks) return { text: `q_${t} = ${filled(vectors.made.query, t, 0)} = `, vector: query };
   const { symbol, says, behind } = vectors.asks;
   const last = step - behind;
   const read =
@@ -47,7 +51,7 @@ function asksLine(vectors, head, step, target) {
         ? "It has read the beginning <s>, and no word."
         : "It has read no word yet.";
   const state = filled(symbol, t, 0);
-  const made = `q_${t} = ${vectors.projected ? "W^Q " : ""}${state} = `;
+  const made = `q_${t} = ${filled(vectors.made.query, t, 0)} = `;
   return { text: `Who asks: ${state}, ${filled(says, t, 0)}. ${read} ${made}`, vector: query };
 }
 
@@ -57,17 +61,22 @@ export function energyLines(stage, head, step, at, piece, target) {
   const [t, j] = [step + 1, at + 1];
   const [left, right] = [vectorOf(vectors.left, head, step), vectorOf(vectors.right, head, at)];
   const [leftName, rightName] = [filled(vectors.left.name, t, j), filled(vectors.right.name, t, j)];
-  const energy = number(stage.energies[(head * stage.shape[1] + step) * stage.shape[2] + at], 3);
+  const value = stage.energies[(head * stage.shape[1] + step) * stage.shape[2] + at];
+  const energy = number(value, 3);
   const lines = [
     asksLine(vectors, head, step, target),
-    { text: `Key of “${piece}”: k_${j} = `, vector: vectorOf(vectors.keys, head, at) },
+    {
+      text: `Key of “${piece}”: k_${j} = ${filled(vectors.made.key, t, j)} = `,
+      vector: vectorOf(vectors.keys, head, at),
+    },
   ];
   if (leftName !== `q_${t}`) lines.push({ text: `${leftName} = `, vector: left });
   if (rightName !== `k_${j}`) lines.push({ text: `${rightName} = `, vector: right });
   if (vectors.kind === "product") {
     const scale = vectors.scale[head];
-    const sum = products(left.values, right.values, left.size);
-    const scaled = scale === 1 ? sum : `${number(scale, 3)} × (${sum})`;
+    const sum = products(left.values, right.values, left.size, value / scale);
+    const root = Math.abs(scale - 1 / Math.sqrt(left.size)) < 1e-4 ? ` (1/√${left.size})` : "";
+    const scaled = scale === 1 ? sum : `${number(scale, 3)}${root} × (${sum})`;
     lines.push({ text: `Energy: e(${t},${j}) = ${scaled} = ${energy}.` });
   } else if (vectors.kind === "additive") {
     const v = vectorOf(vectors.v, head, 0);
@@ -79,7 +88,7 @@ export function energyLines(stage, head, step, at, piece, target) {
     lines.push(
       { text: `tanh(${leftName} + ${rightName}${more}) = `, vector: { values: bent, size: left.size } },
       { text: "v = ", vector: v },
-      { text: `Energy: e(${t},${j}) = v^T tanh(…) = ${products(v.values, bent, v.size)} = ${energy}.` },
+      { text: `Energy: e(${t},${j}) = v^T tanh(…) = ${products(v.values, bent, v.size, value)} = ${energy}.` },
     );
   } else {
     lines.push({ text: `Energy: e(${t},${j}) = ${energy}, by ${stage.equation}.` });
@@ -95,28 +104,62 @@ function coverageBefore(stage, head, step, at) {
   return sum;
 }
 
-/** The context as a weighted sum of values, and what the softmax over the vocabulary sees of it. @returns {Line[]} */
-export function contextLines(stage, row, head, step, pieces, hypothesis) {
-  const { vectors } = stage;
-  const t = step + 1;
-  const chosen = row.slot === null ? row.weights : row.weights.map((_, at) => (at === row.slot ? 1 : 0));
-  const order = chosen.map((_, at) => at).sort((one, two) => chosen[two] - chosen[one]);
-  const shown = order.filter((at) => chosen[at] > 0).slice(0, 3);
+/** The weights by which a head reads the values at a step; one for a hard read. @returns {number[]} */
+function readWeights(stage, head, step) {
+  const [, steps, slots] = stage.shape;
+  const at = head * steps + step;
+  if (stage.slots) return Array.from({ length: slots }, (_, slot) => Number(slot === stage.slots[at]));
+  return stage.weights.slice(at * slots, (at + 1) * slots);
+}
+
+/** The context of a head at a step; null where a window adds what is not known here. */
+function contextOf({ vectors, ...stage }, head, step) {
+  if (vectors.made.context.includes("r_tj")) return null;
   const sum = new Array(vectors.values.shown).fill(0);
-  chosen.forEach((weight, at) =>
+  readWeights(stage, head, step).forEach((weight, at) =>
     vectorOf(vectors.values, head, at).values.forEach((value, i) => {
       sum[i] += weight * value;
     }),
   );
-  const count = chosen.filter((weight) => weight > 0).length;
-  const parts = shown.map((at) => ({
-    text: `${number(chosen[at], 3)} × v_${at + 1} of “${pieces[at]}” = ${number(chosen[at], 3)} × `,
-    vector: vectorOf(vectors.values, head, at),
-  }));
-  if (count > shown.length) parts.push({ text: `and ${count - shown.length} more` });
+  return { values: sum, size: vectors.values.shape[2] };
+}
+
+/** The context as a weighted sum of values, what becomes of it, and what the softmax over the vocabulary sees. */
+export function contextLines(stage, head, step, at, pieces, hypothesis) {
+  const { vectors, heads } = stage;
+  const { made } = vectors;
+  const t = step + 1;
+  const several = heads.length > 1;
+  const weights = readWeights(stage, head, step);
+  const order = weights.map((_, slot) => slot).sort((one, two) => weights[two] - weights[one]);
+  const parts = order
+    .filter((slot) => weights[slot] > 0)
+    .map((slot) => ({
+      text: `${number(weights[slot], 3)} × v_${slot + 1} of “${pieces[slot]}” = ${number(weights[slot], 3)} × `,
+      vector: vectorOf(vectors.values, head, slot),
+    }));
+  const own = made.out ? `c_${t}^${head + 1}` : `c_${t}`;
+  const context = contextOf(stage, head, step);
+  const summed = `${own} = ${made.context.replaceAll("(t,j)", `(${t},j)`)}`;
   const lines = [
-    { text: `Context: c_${t} = Σ_j a(${t},j) v_j = `, vector: { values: sum, size: vectors.values.shape[2] }, parts },
+    {
+      text: `Value of “${pieces[at]}”: v_${at + 1} = ${filled(made.value, t, at + 1)} = `,
+      vector: vectorOf(vectors.values, head, at),
+    },
+    {
+      text: `Context${several ? ` of ${headTitle(heads[head])}` : ""}: ${summed}${context ? " = " : "."}`,
+      vector: context,
+      parts,
+    },
   ];
+  if (made.out) {
+    const of = (name, each) => ({
+      text: `${headTitle(name)}: c_${t}^${each + 1} = `,
+      vector: contextOf(stage, each, step),
+    });
+    const merged = { text: `Output: c_${t} = ${filled(made.out, t, 0)} = `, vector: vectorOf(vectors.out, 0, step) };
+    lines.push({ ...merged, parts: several ? heads.map(of) : [] });
+  }
   const { readout } = hypothesis;
   if (readout) {
     const equation = readout.equation ? filled(readout.equation, t, 0) : `r_${t}, the decoder’s last layer,`;
@@ -179,6 +222,14 @@ export function lineItem({ text, vector, parts }) {
     {},
     text,
     vector ? vectorElement(vector) : "",
-    parts?.length ? h("ul", {}, parts.map(lineItem)) : "",
+    parts?.length ? h("ul", {}, parts.slice(0, LISTED).map(lineItem)) : "",
+    parts?.length > LISTED
+      ? h(
+          "details",
+          {},
+          h("summary", {}, `${parts.length - LISTED} more`),
+          h("ul", {}, parts.slice(LISTED).map(lineItem)),
+        )
+      : "",
   );
 }

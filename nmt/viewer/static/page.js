@@ -2,7 +2,7 @@
 
 import { get, post } from "./api.js";
 import { Corrections } from "./corrections.js";
-import { described, tried } from "./described.js";
+import { described, named, tried } from "./described.js";
 import { choice, entry, goTo, h } from "./dom.js";
 import { CorpusSection } from "./evaluation.js";
 import { Explanation } from "./explain.js";
@@ -10,8 +10,9 @@ import { filePlace } from "./file.js";
 import { WhatIf } from "./question.js";
 import { Settings, UNASKED } from "./state.js";
 import { Terms } from "./terms.js";
-import { spelling } from "./text.js";
+import { shortened, spelling, visible } from "./text.js";
 import { section, Viewer } from "./viewer.js";
+import { crossHead } from "./weights.js";
 
 const INCLUDE = ["alignment", "weights", "self_weights", "alternatives", "stages", "vectors", "beam", "doubt"];
 
@@ -24,9 +25,6 @@ const IN_PARTS =
 /** What is forgotten when another sentence is translated. */
 const ANOTHER = { prefix: "", hypothesis: "", step: "", piece: "", memory: "", ...UNASKED };
 
-/** A model by what tells it from the others, and by its id. */
-const named = ({ id, name }) => (name === id ? id : `${name} (${id})`);
-
 /** The page; its parts are made once, and shown again for each translation. */
 class Page {
   constructor(models, offers) {
@@ -36,11 +34,14 @@ class Page {
     this.corrections = new Corrections(this.settings, offers);
     this.viewer = new Viewer(this.settings, {
       goOn: (path) => this.goOn(path),
-      pinner: (hypothesis) => (this.isOwn(hypothesis) ? (...pin) => this.pin(...pin) : null),
+      pinner: (hypothesis) =>
+        this.isOwn(hypothesis)
+          ? { pin: (...pin) => this.pin(...pin), temper: (...change) => this.question.temper(...change) }
+          : {},
       leads: (hypothesis) => this.leads(hypothesis),
     });
     this.settings.listen((names) => {
-      if (names?.some((name) => ["run", "hypothesis"].includes(name))) this.showQuestions();
+      if (names?.some((name) => ["run", "hypothesis", "head", "use", "shift"].includes(name))) this.showQuestions();
       else if (names?.includes("unit")) this.question.changeUnits();
     });
     this.whatif = section("whatif", "What if");
@@ -54,6 +55,8 @@ class Page {
     });
     this.status = h("p", { class: "status", role: "status" });
     this.shown = "";
+    // The opening, and a click on an example, choose a word whose weight says something.
+    this.opens = !this.settings.get("text") && !this.settings.get("step");
   }
 
   get first() {
@@ -107,7 +110,13 @@ class Page {
 
   /** Whether a hypothesis is what the model says by itself, the baseline of What if. */
   isOwn(hypothesis) {
-    return hypothesis === this.asked().own.hypotheses[0];
+    return hypothesis === this.asked().own.hypotheses[0] && !this.isAided;
+  }
+
+  /** Whether terms or a memory had a part in the translation: What if asks the model alone. */
+  get isAided() {
+    const { own } = this.asked();
+    return Boolean(this.settings.get("terms") || this.settings.get("keep") || own.hypotheses[0].remembered);
   }
 
   /** Ask What if, and lead to the answer. */
@@ -136,15 +145,17 @@ class Page {
     this.corrections.show(model, shown, this.viewer.hypothesis);
     const request = () => ({ ...this.request(), model: model.id });
     this.explain.element.hidden = !model.attends;
-    const terms = this.settings.get("terms") || this.settings.get("keep");
-    // What if asks the model alone: its baseline obeys no terms and no memory.
-    this.whatif.element.hidden = !model.attends || terms || own.hypotheses[0].remembered;
+    this.whatif.element.hidden = !model.attends || this.isAided;
     if (!model.attends) return;
     this.question.show(own, () => ({ ...request(), ...(prefix ? { prefix } : {}) }), model);
     const { text } = this.viewer.hypothesis;
-    const isUsual = !prefix && !terms && !this.settings.get("beam") && !own.hypotheses[0].remembered;
+    const isUsual = !prefix && !this.isAided && !this.settings.get("beam");
     const target = shown !== own || !isUsual || this.viewer.hypothesis !== own.hypotheses[0] ? text : null;
-    this.explanation.show(shown, model, target);
+    const { settings } = this;
+    const { hypothesis } = this.viewer;
+    const shift = Number(settings.get("shift") || hypothesis.alignment?.shift || 0);
+    const view = { head: crossHead(hypothesis, settings), shift };
+    this.explanation.show(shown, model, target, view);
   }
 
   /** Say something that is not in order, or that is. */
@@ -287,11 +298,16 @@ class Page {
   async update(names = null) {
     const { settings } = this;
     document.querySelector("#about").replaceChildren(...described(this.first, named(this.first)));
-    this.tried.replaceChildren(...tried(this.first, (text) => settings.set({ ...ANOTHER, text })));
+    const choose = (text) => {
+      this.opens = true;
+      settings.set({ ...ANOTHER, text });
+    };
+    this.tried.replaceChildren(...tried(this.first, choose));
     await this.corpus.update(this.first, this.second);
     const asked = ["text", "context", "prefix", "model", "with", "beam", "nbest", "terms", "keep", "memory"];
     const key = JSON.stringify(asked.map((name) => settings.get(name)));
     if (key === this.shown) {
+      this.opens = false;
       if (names === null) this.showQuestions(); // Back and Forward may lead to another question
       return;
     }
@@ -310,10 +326,12 @@ class Page {
     try {
       const found = await this.translated(text);
       if (key !== this.shown) return; // a later request has overtaken this one
-      const opens = !this.viewer.translations && !settings.get("text") && !settings.get("step");
       this.viewer.show(found.translations, { same: found.same, reference: this.corpus.row(text)?.reference ?? null });
-      if (opens) this.viewer.chooseTelling();
+      if (this.opens) this.viewer.chooseTelling();
+      this.opens = false;
       this.showQuestions();
+      const row = this.viewer.chosenWord;
+      if (row !== undefined) this.explanation.selection.restore({ row });
       this.list();
       const { timing } = found;
       const done = timing ? `Translated in ${Math.round(timing.queue_ms + timing.model_ms)} ms.` : "Translated.";
@@ -321,8 +339,14 @@ class Page {
       this.say(inParts ? `${done} ${IN_PARTS}` : done);
     } catch (error) {
       if (key === this.shown) this.shown = ""; // Translate tries again
-      this.say(error.message, true);
+      this.say(error.message + this.stillShown(), true);
     }
+  }
+
+  /** Which sentence the sections still show after a failure; "" without one. */
+  stillShown() {
+    const old = this.viewer.translations && this.viewer.current.source.text;
+    return old ? ` What is shown below is still of “${visible(shortened(old, 60))}”.` : "";
   }
 
   /** The reference of a sentence of the evaluation, as the first model reads it, with gold links if there are any. */

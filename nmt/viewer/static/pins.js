@@ -1,6 +1,6 @@
 /** What can be pinned: the steps that write a word or a piece, and the source pieces that they may look at. */
 
-import { percent } from "./text.js";
+import { part, percent, visible } from "./text.js";
 import { contextOf, pieceUnits, wordUnits } from "./weights.js";
 
 /** The numbers of "4,5": how the address and the options of a choice write the pieces of a unit. */
@@ -52,6 +52,13 @@ export function pinPhrase(step, source, weight = 1) {
     `${stepsOf(step)}, “${step.label}”, ${looks} ${lookedAt(source.label, weight)}` +
     (count > 1 ? ` (${count} pieces)` : "")
   );
+}
+
+/** The last words of a translation before a step, as a quotation; "" without any. */
+export function wordsBefore({ pieces, text }, step) {
+  const before = part(text, 0, pieces[step]?.start ?? [...text].length).split(" ").filter(Boolean);
+  const said = before.slice(-3).map(visible);
+  return before.length ? `“${before.length > 3 ? "… " : ""}${said.join(" ")}”` : "";
 }
 
 /** "only at “word”", or with which part of the weight. */

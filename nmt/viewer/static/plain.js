@@ -4,7 +4,7 @@ import { lightPartners, sentence } from "./alignment.js";
 import { get, post } from "./api.js";
 import { choice, entry, h } from "./dom.js";
 import { Selection, Settings } from "./state.js";
-import { unseenNote } from "./telling.js";
+import { sourceNotes } from "./telling.js";
 import { visible } from "./text.js";
 import { wordsOf } from "./weights.js";
 
@@ -38,7 +38,7 @@ function pair(translation, settings) {
     { class: "pair" },
     sentence(translation.source, view?.columns ?? [], "column", selection, "Source"),
     sentence(hypothesis, view?.rows ?? [], "row", selection, "Translation"),
-    unseenNote(translation),
+    sourceNotes(translation),
   );
   if (view) lightPartners(box, view, selection);
   return box;
@@ -89,6 +89,7 @@ class PlainPage {
       models.length > 1
         ? choice("Languages", listed, model.id, (id) => settings.set({ model: id, text: "" }))
         : h("p", { class: "languages" }, listed[0][1]),
+      model.hardly_trained ? h("p", { class: "problem", role: "note" }, model.hardly_trained) : "",
     );
     this.box.lang = model.source ?? "";
     const ask = (text) => () => settings.set({ text });
@@ -114,7 +115,9 @@ class PlainPage {
       this.result.replaceChildren(...lines.map((line) => h("div", { class: "line" }, drawn(line))));
       this.say("Point at a word, or tap it, to see the words that it comes from.");
     } catch (error) {
-      if (asked === this.asked) this.say(error.message, true);
+      if (asked !== this.asked) return;
+      this.result.replaceChildren(); // that of an earlier text
+      this.say(error.message, true);
     }
   }
 }

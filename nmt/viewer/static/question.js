@@ -1,12 +1,19 @@
 /** What if: a form that asks what the model would say, and the answers so far. The address holds the question. */
 
 import { post } from "./api.js";
+import { named } from "./described.js";
 import { choice, entry, h } from "./dom.js";
-import { numbersOf, pinnable, pinPhrase, stepsOf, unitWith } from "./pins.js";
+import { numbersOf, pinnable, pinPhrase, stepsOf, unitWith, wordsBefore } from "./pins.js";
 import { bestSweep } from "./telling.js";
 import { visible } from "./text.js";
 import { contextOfRequest } from "./weights.js";
 import { answerOf } from "./whatif.js";
+
+const WEIGHT = "The weight must be a number from 0 to 1.";
+const MOVED =
+  "No step can be pinned in another sentence: its words are not known yet. " +
+  "To pin one, translate that sentence at the top of the page.";
+const CHANGED = "No step can be pinned to a word of the sentences before while they are changed: it may not be there.";
 
 const linesOf = (text) => text.split("\n").filter((line) => line.trim());
 
@@ -42,15 +49,22 @@ export class WhatIf {
   draw() {
     const { settings, translation } = this;
     const value = (name, usual) => settings.get(name) || usual;
-    this.source = h("input", { type: "text", dir: "auto" });
+    this.source = h("input", { type: "text", dir: "auto", oninput: () => this.clearPins() });
     this.source.value = value("iftext", translation.source.text);
-    this.prefix = h("input", { type: "text", dir: "auto" });
+    this.prefix = h("input", { type: "text", dir: "auto", oninput: () => this.sayPinned() });
     this.prefix.value = value("ifprefix", "");
-    this.before = h("textarea", { rows: 2, dir: "auto" }, value("ifbefore", this.sent.join("\n")));
+    const before = { rows: 2, dir: "auto", oninput: () => this.sayPinned() };
+    this.before = h("textarea", before, value("ifbefore", this.sent.join("\n")));
     this.step = value("ifstep", "");
     this.piece = value("ifpiece", "");
     this.weight = h("input", { type: "number", min: 0, max: 1, step: 0.05, oninput: () => this.sayPinned() });
     this.weight.value = value("ifweight", "1");
+    this.wantsKept = value("ifkeep", "") !== "no";
+    const keep = () => {
+      this.wantsKept = this.keep.checked;
+      this.sayPinned();
+    };
+    this.keep = h("input", { type: "checkbox", id: "ifkeep", onchange: keep });
     this.pins = h("span", { class: "parts" });
     this.phrase = h("p", { class: "note", role: "status" });
     this.drawPins();
@@ -66,7 +80,7 @@ export class WhatIf {
         "p",
         {},
         "Model: ",
-        h("strong", {}, this.model.id),
+        h("strong", {}, named(this.model)),
         ". Baseline: ",
         h("bdi", {}, visible(translation.hypotheses[0].text)),
       ),
@@ -85,9 +99,9 @@ export class WhatIf {
       if (this.settings.get("unit", "words") !== best.unit) this.settings.set({ unit: best.unit });
       this.pin(best.step.pieces, []);
     };
-    const why = best.copies
-      ? " It is copied: see which source word the copy needs."
-      : " It looks at one source word more than all others do.";
+    const why = best.isAlike
+      ? " It is spelt alike on both sides: see whether it is copied, and which source word it needs."
+      : " Of all words, it looks most at a single source word.";
     const name = h("bdi", {}, `“${best.step.label}”`);
     return h("p", { class: "offer" }, h("button", { type: "button", onclick: go }, "Sweep ", name), why);
   }
@@ -121,7 +135,7 @@ export class WhatIf {
       return [unit.pieces.join(), `${first === last ? first : `${first}–${last}`}: ${unit.label}`];
     });
     this.pins.replaceChildren(
-      choice("Pin step", [["", "none"], ...steps], this.step, set("step")),
+      choice("Pin step", [["", "none"], ...(this.movesWords ? [] : steps)], this.step, set("step")),
       choice(
         "to look at",
         this.units.sources.map(({ pieces, label }) => [pieces.join(), label]),
@@ -129,6 +143,7 @@ export class WhatIf {
         set("piece"),
       ),
       entry("with a weight of", this.weight),
+      h("span", { class: "check" }, this.keep, h("label", { for: "ifkeep" }, "Keep the words before it")),
     );
     this.sayPinned();
   }
@@ -139,9 +154,45 @@ export class WhatIf {
     return [chosen(this.units.steps, this.step), chosen(this.units.sources, this.piece)];
   }
 
+  /** Whether the form changes the words that a step can be pinned to: pins name the places of pieces. */
+  get movesWords() {
+    return this.source.value !== this.translation.source.text;
+  }
+
+  /** Whether the form changes the sentences before, where the pinned step looks. */
+  get movesLooked() {
+    const isBefore = numbersOf(this.piece).some((piece) => piece >= this.translation.source.pieces.length);
+    return isBefore && this.context !== undefined;
+  }
+
+  /** The sentences before, if the form changes them. */
+  get context() {
+    const lines = linesOf(this.before.value);
+    return lines.join("\n") === this.sent.join("\n") ? undefined : lines;
+  }
+
+  /** Another sentence has other words, which are known once it has been translated: take the pin away. */
+  clearPins() {
+    if (this.movesWords) this.step = "";
+    this.drawPins();
+  }
+
   sayPinned() {
     const [step, source] = this.pinned;
-    this.phrase.textContent = step ? `What if? pins: ${pinPhrase(step, source, Number(this.weight.value))}.` : "";
+    const begins = Boolean(this.prefix.value);
+    this.keep.disabled = begins; // the words of another beginning are not those of the baseline
+    this.keep.checked = this.wantsKept && !begins;
+    if (this.movesWords) this.phrase.textContent = MOVED;
+    else if (!step) this.phrase.textContent = "";
+    else if (this.movesLooked) this.phrase.textContent = CHANGED;
+    else if (!this.weighs) this.phrase.textContent = WEIGHT;
+    else {
+      const before = wordsBefore(this.translation.hypotheses[0], step.pieces[0]);
+      const free = this.prefix.value ? "free after its beginning" : "free from the start";
+      const stay = this.keep.checked ? ` Kept before it: ${before}.` : ` The search is ${free}.`;
+      const pinned = pinPhrase(step, source, Number(this.weight.value));
+      this.phrase.textContent = `What if? pins: ${pinned}.${before ? stay : ""}`;
+    }
   }
 
   form() {
@@ -165,14 +216,14 @@ export class WhatIf {
 
   /** What the form changes, as the edits of a request; a sweep needs no pin. */
   edits(sweep) {
-    const lines = linesOf(this.before.value);
+    const { context } = this;
     const pin = { source: numbersOf(this.piece), weight: Number(this.weight.value) };
     const pins = sweep ? [] : numbersOf(this.step).map((step) => ({ step, ...pin }));
     return {
       ...(this.source.value === this.translation.source.text ? {} : { text: this.source.value }),
-      ...(lines.join("\n") === this.sent.join("\n") ? {} : { context: lines }),
+      ...(context ? { context } : {}),
       ...(this.prefix.value ? { prefix: this.prefix.value } : {}),
-      ...(pins.length ? { pins } : {}),
+      ...(pins.length ? { pins, ...(this.wantsKept ? {} : { keep_words: false }) } : {}),
     };
   }
 
@@ -183,10 +234,16 @@ export class WhatIf {
    */
   pin(steps, pieces) {
     const question = steps.length ? (pieces.length ? "edits" : "sweep") : "";
-    const pinned = { ifstep: steps.join(), ifpiece: pieces.join(), ifweight: "" };
+    const pinned = { ifstep: steps.join(), ifpiece: pieces.join(), ifweight: "", ifkeep: "" };
     this.settings.set({ if: question, iftext: "", ifbefore: "", ifprefix: "", ...pinned });
     this.draw();
     if (question) this.answer(question === "sweep");
+  }
+
+  /** What the model would write at a step with another temperature. @returns {Promise<object>} */
+  temper(step, value) {
+    const asked = { text: this.translation.source.text, ...contextOfRequest(this.translation) };
+    return post("v1/whatif", { ...this.request(), ...asked, temperature: { step, value } });
   }
 
   /** Put the question of the form into the address, and answer it. */
@@ -200,17 +257,25 @@ export class WhatIf {
       ifstep: this.step,
       ifpiece: this.step === "" || sweep ? "" : this.piece,
       ifweight: this.step === "" || sweep || this.weight.value === "1" ? "" : this.weight.value,
+      ifkeep: this.step === "" || sweep || this.wantsKept ? "" : "no",
     });
     this.answer(sweep);
   }
 
+  get weighs() {
+    const weight = Number(this.weight.value);
+    return this.weight.value !== "" && weight >= 0 && weight <= 1;
+  }
+
   refusal(sweep, edits) {
     const some = Object.keys(edits).length > 0;
-    if (edits.pins && (this.weight.value === "" || !this.weight.checkValidity()))
-      return "The weight must be a number from 0 to 1.";
+    if (!this.source.value.trim()) return "The source is empty: write a sentence.";
+    if (edits.pins && this.movesWords) return MOVED;
+    if (edits.pins && this.movesLooked) return CHANGED;
+    if (edits.pins && !this.weighs) return WEIGHT;
     if (!sweep) return some ? null : "Nothing is edited yet: change a sentence, give a prefix, or choose a step.";
-    if (this.step === "") return "Choose a word first.";
-    return some ? "A sweep is of the sentence and translation above: undo the changes here first." : null;
+    if (some) return "A sweep is of the sentence and translation above: undo the changes here first.";
+    return this.step === "" ? "Choose a word first." : null;
   }
 
   async answer(sweep) {
@@ -219,6 +284,7 @@ export class WhatIf {
     const refused = this.refusal(sweep, edits);
     if (refused) {
       this.answers.prepend(h("p", { class: "problem", role: "alert" }, refused));
+      if (this.movesWords) this.clearPins();
       return;
     }
     const { translation } = this;
@@ -246,10 +312,11 @@ export class WhatIf {
 
   title(edits, pinned, looked) {
     const name = { text: "source", context: "sentences before", prefix: "begins with" };
-    const said = ([key, value]) =>
-      key === "pins"
-        ? pinPhrase(pinned, looked, value[0].weight)
-        : `${name[key]}: ${Array.isArray(value) ? value.map(visible).join(" / ") || "none" : visible(value)}`;
+    const said = ([key, value]) => {
+      if (key === "keep_words") return "free from the start";
+      if (key === "pins") return pinPhrase(pinned, looked, value[0].weight);
+      return `${name[key]}: ${Array.isArray(value) ? value.map(visible).join(" / ") || "none" : visible(value)}`;
+    };
     return Object.entries(edits).map(said).join(", ");
   }
 }

@@ -18,10 +18,14 @@ function start(root, data, settings) {
   const byLine = new Map(sentences.map((each) => [each.line, each]));
   const picker = h("div", { class: "controls" });
   const named = (each) => `${each.line}: ${[...each.translations[0].translation.source.text].slice(0, 60).join("")}`;
+  // A long first sentence gives way to one that is read at a glance.
+  const length = (each) => each.translations[0].translation.source.words.length;
+  const short = sentences.find((each) => length(each) >= 3 && length(each) <= 9);
+  const opening = sentences.length && length(sentences[0]) > 12 ? (short ?? sentences[0]) : sentences[0];
   let line = null;
   const draw = () => {
     const wanted = Number(settings.get("line", "0"));
-    const found = byLine.get(wanted) ?? sentences[0];
+    const found = byLine.get(wanted) ?? opening;
     if (!found || line === found.line) return;
     line = found.line;
     viewer.show(found.translations, { reference: found.reference ?? null });

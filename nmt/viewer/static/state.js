@@ -1,7 +1,10 @@
 /** What is chosen: settings, which live in the address of the page, and the words that are lit. */
 
 /** The settings of What if and Explanation?: the question that was asked. */
-export const QUESTIONS = ["if", "iftext", "ifbefore", "ifprefix", "ifstep", "ifpiece", "ifweight", "explain"];
+export const QUESTIONS = [
+  ...["if", "iftext", "ifbefore", "ifprefix", "ifstep", "ifpiece", "ifweight", "ifkeep"],
+  "explain",
+];
 
 const STEPS = ["text", "prefix", "terms", "keep", ...QUESTIONS];
 

@@ -1,4 +1,4 @@
-/** What says something: a word whose weight is worth looking at, the sweep that shows copying, words never seen. */
+/** What says something: a word whose weight is worth looking at, the sweep that shows most, words never seen. */
 
 import { h } from "./dom.js";
 import { pinnable, unitWith } from "./pins.js";
@@ -25,13 +25,14 @@ function peaks(view) {
 }
 
 /**
- * The row whose weight says most: a word that looks at one other word, at another place if there is such a one.
+ * The row whose weight says most: a word that looks at one other word, at another place if there is such a one. The
+ * next place is no other: one article more or less moves all words by one.
  * @returns {number | null} null where no word does.
  */
 export function tellingRow(view) {
   const clear = peaks(view).filter(({ weight }) => weight >= 0.5);
   const list = clear.length ? clear : peaks(view);
-  const moved = ({ row, column }) => Math.min(3, Math.abs(row - column));
+  const moved = ({ row, column }) => Math.max(1, Math.min(3, Math.abs(row - column)));
   list.sort((one, two) => (clear.length ? moved(two) - moved(one) : 0) || two.weight - one.weight);
   return list[0]?.row ?? null;
 }
@@ -39,26 +40,31 @@ export function tellingRow(view) {
 const plain = (label) => label.toLocaleLowerCase().replace(/^[^\p{L}\p{N}]+|[^\p{L}\p{N}]+$/gu, "");
 
 /**
- * The steps whose sweep shows most: of a word that is copied from the source, else of such a piece, else of the word
- * that looks most at one source word.
- * @returns {{unit: "words" | "pieces", step: import("./weights.js").Unit, copies: boolean} | null}
+ * The steps whose sweep shows most: of a word that is spelt alike on both sides (perhaps it is copied), else of such a
+ * piece, else of the word that looks most at one source word.
+ * @returns {{unit: "words" | "pieces", step: import("./weights.js").Unit, isAlike: boolean} | null}
  */
 export function bestSweep(translation, hypothesis) {
-  const found = (unit, copies) => {
+  const found = (unit, isAlike) => {
     const view = viewOf(translation, hypothesis, { unit, shift: 0 });
     if (!view || view.use !== "cross") return null;
     const list = peaks(view).filter(
-      ({ row, column }) => !copies || plain(view.rows[row].label) === plain(view.columns[column].label),
+      ({ row, column }) => !isAlike || plain(view.rows[row].label) === plain(view.columns[column].label),
     );
     const best = list.sort((one, two) => two.weight - one.weight)[0];
     const step = best && unitWith(pinnable(translation, unit).steps, view.rows[best.row].pieces[0]);
-    return step ? { unit, step, copies } : null;
+    return step ? { unit, step, isAlike } : null;
   };
   return found("words", true) ?? found("pieces", true) ?? found("words", false);
 }
 
+/** What the server says of the source, compared with the training text: its unseen words, and what it has besides. */
+export function sourceNotes(translation) {
+  return [unseenNote(translation), translation.unlike && h("p", { class: "problem unlike" }, translation.unlike)];
+}
+
 /** Which words of the source training never had, in words; null without any, and where nobody knows. */
-export function unseenNote({ source, unseen }) {
+function unseenNote({ source, unseen }) {
   if (!unseen?.length) return null;
   const words = [...new Set(unseen.map(([begin, end]) => visible(part(source.text, begin, end))))];
   const named = words.slice(0, 5).flatMap((word, at) => [at ? ", " : "", h("bdi", {}, `“${word}”`)]);

@@ -26,11 +26,18 @@ export function shortened(text, most) {
   return points.length <= most ? text : `${points.slice(0, Math.max(1, most - 1)).join("")}…`;
 }
 
-/** A share in per cent: "25 %"; small ones keep a digit. */
+/** A share in per cent: "25 %"; small ones keep a digit, and the smallest are told from 0. */
 export function percent(share) {
   const value = 100 * share;
+  if (value > 0 && value < 0.05) return "< 0.1 %";
+  if (value < 0 && value > -0.05) return "> −0.1 %";
   const digits = Math.abs(value) < 0.95 && value !== 0 ? 1 : 0;
   return `${value.toFixed(digits).replace("-", "−")} %`;
+}
+
+/** The entropy of a row, "–" for one without weight. */
+export function entropyText(value) {
+  return value === null ? "–" : number(value);
 }
 
 /** A number with digits after the point, "−∞" for null (minus infinity has no JSON). */

@@ -42,10 +42,10 @@ export class Viewer {
    * @param {{prefix?: string, level?: number, goOn?: ((path: string[]) => void) | null, pinner?: function,
    *   leads?: function}} options
    *   prefix of the ids of the sections; goOn continues a translation from a path of pieces; pinner gives for the
-   *   hypothesis that is shown what makes steps look at some pieces only, or null; leads gives the ways from a chosen
-   *   word of the hypothesis to sections beside the viewer's.
+   *   hypothesis that is shown what makes steps look at some pieces only (pin), or attend at another temperature
+   *   (temper); leads gives the ways from a chosen word of the hypothesis to sections beside the viewer's.
    */
-  constructor(settings, { prefix = "", level = 2, goOn = null, pinner = () => null, leads = () => [] } = {}) {
+  constructor(settings, { prefix = "", level = 2, goOn = null, pinner = () => ({}), leads = () => [] } = {}) {
     Object.assign(this, { settings, goOn, pinner, leads });
     this.selection = new Selection();
     const made = (id, title) => section(`${prefix}${id}`, title, level);
@@ -55,7 +55,10 @@ export class Viewer {
     this.search = made("search", "Search");
     this.beside = made("beside", "Side by side");
     for (const { element } of this.parts) element.hidden = true; // until there is a translation
-    settings.listen((names) => this.refresh(names));
+    settings.listen((names) => {
+      if (names === null) this.drawn = null; // another address chooses its own word
+      this.refresh(names);
+    });
   }
 
   /** All sections, in their order. */
@@ -119,7 +122,8 @@ export class Viewer {
     const [unit, use] = [settings.get("unit", "words"), settings.get("use", "cross")];
     const spelled = hypothesis.pieces.map(({ text }) => text).join(" ");
     const words = wordsOf(current, hypothesis, settings);
-    const kept = drawn?.source === current.source.text ? carried(this.selection.chosen, drawn.words, words) : null;
+    const isSame = drawn?.source === current.source.text;
+    const kept = isSame ? carried(this.selection.chosen, drawn.words, words) : this.addressed(words);
     this.selection = new Selection((value) => this.explainWeight("words", value));
     this.selection.restore(kept);
     // Words of the sentence light cells of the matrix where both have the same rows.
@@ -129,8 +133,24 @@ export class Viewer {
     redraw(this.alignment.body, () =>
       showAlignment(this.alignment.body, current, hypothesis, settings, this.alignmentSelection, this.ways(unit)),
     );
-    this.isStale = kept?.row !== undefined && drawn.spelled !== spelled; // Why this weight shows another word's step
+    // Why this weight shows another word's step
+    this.isStale = isSame && kept?.row !== undefined && drawn.spelled !== spelled;
     this.drawn = { source: current.source.text, words, spelled };
+  }
+
+  /** The word, or the cell, whose weight the address explains; null for none. */
+  addressed(words) {
+    const [step, piece] = [this.settings.get("step"), this.settings.get("piece")];
+    const place = (units, at, moved = 0) => units.findIndex(({ pieces }) => at !== "" && pieces.includes(at - moved));
+    const moved = Number(this.explained("words")?.shift ?? 0);
+    const [row, column] = words ? [place(words.rows, step, moved), place(words.columns, piece)] : [-1, -1];
+    const found = { ...(row < 0 ? {} : { row }), ...(column < 0 ? {} : { column }) };
+    return Object.keys(found).length ? found : null;
+  }
+
+  /** The number of the chosen word of the translation; undefined for none. */
+  get chosenWord() {
+    return this.drawn?.words?.rows[this.selection.chosen?.row]?.word ?? undefined;
   }
 
   /** Where a chosen word or piece leads. @returns {() => import("./ways.js").Way[]} */
@@ -154,14 +174,16 @@ export class Viewer {
     if (row !== null) this.selection.choose({ row });
   }
 
+  /** The weights that clicks lead to; null without attention to the source. */
+  explained(unit) {
+    const shift = this.settings.get("shift");
+    const head = crossHead(this.hypothesis, this.settings);
+    return viewOf(this.current, this.hypothesis, { use: "cross", head, unit, shift: shift === "" ? null : shift });
+  }
+
   /** Show how the weight of a chosen word or cell is computed, by the first piece of its words that has letters. */
   explainWeight(unit, { row, column }) {
-    const view = viewOf(this.current, this.hypothesis, {
-      use: "cross",
-      head: crossHead(this.hypothesis, this.settings),
-      unit,
-      shift: this.settings.get("shift") === "" ? null : this.settings.get("shift"),
-    });
+    const view = this.explained(unit);
     if (!view) return;
     const pieceOf = (units, at, pieces) => (units[at] ? tellingPiece(units[at], pieces) : undefined);
     const step = pieceOf(view.rows, row, this.hypothesis.pieces);
@@ -197,7 +219,7 @@ export class Viewer {
         ),
       );
     }
-    this.sentences.body.replaceChildren(controls, pair);
+    this.sentences.body.replaceChildren(pair, controls); // on a phone, too, the translation comes first
     showSentences(pair, this.current, this.hypothesis, settings, this.selection, this.ways("words"));
     if (reference !== null) {
       pair.append(

@@ -187,12 +187,12 @@ export function goldOf(view, links) {
   return found;
 }
 
-/** The entropy in nats of each row, normalised first (a window's factor may leave less than 1). */
+/** The entropy in nats of each row, normalised first (a window's factor may leave less than 1); null without weight. */
 export function entropies(weights) {
   return weights.map((row) => {
     const sum = row.reduce((one, two) => one + two, 0);
     const found = -row.reduce((total, value) => total + (value > 0 ? (value / sum) * Math.log(value / sum) : 0), 0);
-    return Math.max(0, found);
+    return sum ? Math.max(0, found) : null;
   });
 }
 
@@ -215,6 +215,15 @@ export function strongest(weights, share) {
     }
     return kept;
   });
+}
+
+const UNATTENDED = 0.2; // as in nmt/alignment/word_weights.py
+
+/** The source words, by their numbers, that words of the translation hardly looked at; from a view of words. */
+export function unattendedWords(view) {
+  const rows = view.weights.filter((_, row) => !view.rows[row].end);
+  const sums = coverage(rows.length ? rows : [view.columns.map(() => 1)]);
+  return view.columns.flatMap(({ word, end }, at) => (!end && sums[at] < UNATTENDED ? [word] : []));
 }
 
 /** The column with the most weight for each row, ends of sentence left out. @returns {[number, number][]} */

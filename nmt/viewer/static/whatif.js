@@ -3,7 +3,7 @@
 import { bar, h, table } from "./dom.js";
 import { saving } from "./export.js";
 import { barsFigure } from "./figures.js";
-import { lookedAt, stepsOf } from "./pins.js";
+import { lookedAt, stepsOf, wordsBefore } from "./pins.js";
 import { number, percent, visible } from "./text.js";
 
 /** The words of both texts as one line of marks: deleted, inserted, changed. */
@@ -45,24 +45,33 @@ function stepsTable(answer) {
   );
 }
 
+/** The hypothesis whose words stand before a pinned step: another beginning or a free search has its own. */
+const saidBefore = ({ baseline, variant }, step) => {
+  const [own, other] = [baseline, variant ?? baseline].map(({ hypotheses }) => hypotheses[0]);
+  return wordsBefore(own, step) === wordsBefore(other, step) ? own : other;
+};
+
 /** What the model says at a pinned step, after the words that it has said before, looking as `looked` says. */
 export function pinnedLine(answer, step, looked) {
   const pieces = answer.baseline.hypotheses[0].pieces;
   const change = looked && answer.differences.steps[step];
   if (!change) return [];
   const share = (log) => percent(Math.exp(log));
+  const other = saidBefore(answer, step);
+  if (other !== answer.baseline.hypotheses[0]) {
+    const before = wordsBefore(other, step);
+    const says = other.pieces[step] && h("strong", {}, visible(other.pieces[step].text));
+    const ended = `The translation ends before step ${step + 1}, so the pin changes nothing.`;
+    const parts = [`Step ${step + 1}${before ? ` (after ${before})` : ""}, looking ${looked}, says `, says, "."];
+    return [h("p", {}, ...(says ? parts : [ended]))];
+  }
   const own = change.best === pieces[step].text;
-  const words = answer.baseline.hypotheses[0].words;
-  const before = words.slice(0, pieces[step].word ?? words.length);
-  const said = before
-    .slice(-3)
-    .map((word) => visible(word.text))
-    .join(" ");
+  const said = wordsBefore(answer.baseline.hypotheses[0], step);
   return [
     h(
       "p",
       {},
-      `Step ${step + 1}${said ? ` (after “${before.length > 3 ? "… " : ""}${said}”)` : ""}, `,
+      `Step ${step + 1}${said ? ` (after ${said})` : ""}, `,
       `looking ${looked}, `,
       own ? "still says " : "says ",
       h("strong", {}, visible(change.best)),
@@ -72,12 +81,26 @@ export function pinnedLine(answer, step, looked) {
   ];
 }
 
+/** Whether the words before a pinned step stayed, in a sentence. */
+export function searchedAgain(answer, step) {
+  const before = wordsBefore(answer.baseline.hypotheses[0], step);
+  if (!before) return "";
+  if (answer.kept) return `The words before it were kept: ${before}. `;
+  return saidBefore(answer, step) === answer.baseline.hypotheses[0]
+    ? "The search was not held to the words before: they may change, and the pin may hold for another word. "
+    : `The search was not held to the words before, ${before}: the pin holds for another word. `;
+}
+
 /** A piece that a step was pinned to; of a sentence before, with how far back that stands. */
 function pinnedPiece(answer, row) {
   const sentences = answer.baseline.context?.length ?? 0;
   const text = visible(row.text);
   return (row.sentence ?? null) === null ? text : `${text} (${sentences - row.sentence} before)`;
 }
+
+const GREEDY =
+  "The most probable word is written piece by piece, each the most probable one. " +
+  "What if? searches with the beam, so it may write another word.";
 
 function sweepTable(answer, unit) {
   const word = answer.sweep.some(({ source }) => Array.isArray(source));
@@ -92,6 +115,7 @@ function sweepTable(answer, unit) {
   const says = `${stepsOf(unit)}, “${unit.label}”: all attention pinned to one source ${kind} after the other.`;
   return [
     h("p", {}, says[0].toUpperCase() + says.slice(1)),
+    word ? h("p", { class: "note" }, GREEDY) : "",
     table(
       ["all attention on", `probability of “${unit.label}”`, `most probable ${kind}`, "its probability", ""],
       rows,
@@ -130,7 +154,7 @@ export function answerOf(answer, unit, pinned = null) {
   if (answer.variant) {
     const [before, after] = [answer.baseline.hypotheses[0], answer.variant.hypotheses[0]];
     const changed = answer.differences.words.filter(({ kind }) => kind !== "same").length;
-    const again = looked ? "The model translates the sentence again, so words before the step may change, too. " : "";
+    const again = looked ? searchedAgain(answer, unit.pieces[0]) : "";
     parts.push(
       ...pinnedLine(answer, unit?.pieces[0], looked),
       h(

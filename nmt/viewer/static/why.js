@@ -3,7 +3,7 @@
 import { bar, choice, h, roving, scrolling, table } from "./dom.js";
 import { windowFigure } from "./figures.js";
 import { saving } from "./export.js";
-import { normaliserLine, temperatureSlider } from "./normaliser.js";
+import { normaliserLine, temperatureSlider, workedColumn } from "./normaliser.js";
 import { contextLines, energyLines, lineItem } from "./numbers.js";
 import { speaks } from "./telling.js";
 import { number, percent, visible, WORD_BEGINS } from "./text.js";
@@ -56,7 +56,7 @@ export function derivation(stage, row, step, at, piece, head = 0) {
     const bias = row.bias?.[at] ?? 0;
     const logit = row.energies[at] === null ? null : row.energies[at] + bias;
     if (!stage.vectors) lines.push(`Energy: e(${t},${j}) = ${number(row.energies[at], 3)}.`);
-    if (row.bias) lines.push(`Window's bias: ${number(bias, 3)}, so ${number(logit, 3)}.`);
+    if (row.bias) lines.push(`Window’s bias: ${number(bias, 3)}, so ${number(logit, 3)}.`);
     if (logit !== null && !stage.is_softmax) {
       lines.push(normaliserLine(stage, row, head, at));
     } else if (logit !== null) {
@@ -69,7 +69,7 @@ export function derivation(stage, row, step, at, piece, head = 0) {
     }
     if (row.factor) {
       lines.push(
-        `Window's factor: ${number(row.shares[at], 3)} × ${number(row.factor[at], 3)} = ` +
+        `Window’s factor: ${number(row.shares[at], 3)} × ${number(row.factor[at], 3)} = ` +
           `${number(row.weights[at], 3)}. ` +
           "It is not normalised again.",
       );
@@ -84,25 +84,27 @@ function derivationItems(stage, row, { head, step, at, pieces, hypothesis }) {
   const plain = derivation(stage, row, step, at, pieces[at], head).map((text) => ({ text }));
   if (!stage.vectors) return plain.map(lineItem);
   const before = energyLines(stage, head, step, at, pieces[at], hypothesis.pieces);
-  return [...before, ...plain, ...contextLines(stage, row, head, step, pieces, hypothesis)].map(lineItem);
+  return [...before, ...plain, ...contextLines(stage, head, step, at, pieces, hypothesis)].map(lineItem);
 }
 
 function readLine(row, piece, at) {
   if (row.slot === null) {
     const share = percent(row.weights[at]);
-    return `The context is the weighted mean of the encoder states; “${piece}” contributes ${share}.`;
+    return `The context is the weighted sum of the values; “${piece}” contributes ${share}.`;
   }
   const own = row.slot === at ? ` (“${piece}”)` : "";
   return `Read: a hard read takes the value of one piece, number ${row.slot + 1}${own}.`;
 }
 
-function stagesTable(stage, row, pieces, chosen, choose) {
+function stagesTable(stage, row, head, pieces, chosen, choose) {
   const hides = !row.visible.every(Boolean);
+  const worked = workedColumn(stage, row, head);
   const columns = [
     "source piece",
-    "energy",
+    "energy e",
     hides ? "in the window" : null,
     row.bias ? "+ bias" : null,
+    worked?.title ?? null,
     stage.normaliser,
     row.factor ? "× factor" : null,
     "= weight",
@@ -125,12 +127,26 @@ function stagesTable(stage, row, pieces, chosen, choose) {
       number(row.energies[at], 3),
       hides ? (row.visible[at] ? "yes" : "no") : null,
       row.bias ? number(row.bias[at], 3) : null,
+      worked ? (worked.values[at] === null ? "" : number(worked.values[at], 3)) : null,
       number(row.shares[at], 3),
       row.factor ? number(row.factor[at], 3) : null,
       h("span", { class: "share" }, bar(row.weights[at]), ` ${percent(row.weights[at])}`),
     ].filter((cell) => cell !== null),
   );
-  const made = table(columns, rows, "Stages of the weights", { class: "stages" });
+  const total = (values) => number(values.reduce((one, two) => one + two, 0), 3);
+  const foot = (worked?.foot ?? []).map(({ name, energy, value }) =>
+    [
+      name,
+      energy === undefined ? "" : number(energy, 3),
+      hides ? "" : null,
+      row.bias ? "" : null,
+      number(value, 3),
+      name === "sum" ? total(row.shares) : "",
+      row.factor ? "" : null,
+      name === "sum" ? total(row.weights) : "",
+    ].filter((cell) => cell !== null),
+  );
+  const made = table(columns, rows, "Stages of the weights", { class: "stages" }, foot);
   roving(made, (key, from) => {
     const buttons = [...made.querySelectorAll("button")];
     const at = buttons.indexOf(from);
@@ -164,12 +180,16 @@ function pinButton(translation, step, piece, unit, pin) {
   );
 }
 
+/** Pixels from which the picture stands beside the table. */
+const WIDE = 1050;
+
 /**
  * The section: settings for layer, head and step, the table, the picture, and one weight derived.
  * @param {((steps: number[], pieces: number[]) => void) | null} pin asks what these steps would say if they looked
  *   only at these source pieces; null where there is no model to ask.
+ * @param {((step: number, temperature: number) => Promise<object>) | null} temper asks what a step would write.
  */
-export function showWhy(box, translation, hypothesis, settings, pin = null) {
+export function showWhy(box, translation, hypothesis, settings, { pin = null, temper = null } = {}) {
   const stages = hypothesis.stages;
   if (!stages?.length) {
     box.replaceChildren(h("p", { class: "note" }, "The stages of this sentence were not recorded."));
@@ -188,11 +208,13 @@ export function showWhy(box, translation, hypothesis, settings, pin = null) {
   const strongestPiece = row.weights.indexOf(Math.max(...row.weights));
   const wanted = settings.get("piece");
   const chosen = wanted !== "" && Number(wanted) < pieces.length ? Number(wanted) : strongestPiece;
-  const width = Math.max(280, Math.min(760, box.clientWidth || 640));
+  const room = box.clientWidth || 640;
+  const width = Math.max(280, Math.min(room < WIDE ? 760 : 520, room));
   const drawn = (weights = row.weights) => windowFigure(pieces, weights, row, width);
   const picture = scrolling("Picture of the window", drawn());
   const redrawn = (weights) => picture.querySelector("svg").replaceWith(drawn(weights));
-  const slider = temperatureSlider(stage, row, one.head, chosen, pieces[chosen], redrawn) ?? "";
+  const ask = temper && ((temperature) => temper(step, temperature));
+  const slider = temperatureSlider(stage, row, one.head, chosen, pieces[chosen], redrawn, ask) ?? "";
   const window =
     stage.window === "global"
       ? "all pieces are visible"
@@ -206,7 +228,7 @@ export function showWhy(box, translation, hypothesis, settings, pin = null) {
       choice("Target piece", steps, step, (value) => settings.set({ step: value, piece: "" })),
       heads.length > 1
         ? choice(
-            "Head of the stages",
+            "Head shown here",
             heads.map(({ name }) => [name, headTitle(name)]),
             one.name,
             (value) => settings.set({ why: value }),
@@ -222,9 +244,12 @@ export function showWhy(box, translation, hypothesis, settings, pin = null) {
         ),
     h("p", {}, "Score ", h("strong", {}, stage.score), ": ", h("code", { class: "equation" }, stage.equation)),
     h("p", {}, "Window: ", window, ". Read: ", stage.read, ". ", h("span", { class: "dim" }, WORD_BEGINS)),
-    slider,
-    picture,
-    stagesTable(stage, row, pieces, chosen, (at) => settings.set({ piece: at })),
+    h(
+      "div",
+      { class: room < WIDE ? "" : "columns" },
+      h("div", {}, slider, picture),
+      stagesTable(stage, row, one.head, pieces, chosen, (at) => settings.set({ piece: at })),
+    ),
     h("h3", {}, `The weight of “${pieces[chosen]}” for “${visible(hypothesis.pieces[step].text)}”`),
     h(
       "ol",
