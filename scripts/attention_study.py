@@ -2,13 +2,17 @@
 
     python scripts/attention_study.py train multi30k=DIR alignments=DIR [study=NAME] [jobs=N] [KEY=VALUE ...]
     python scripts/attention_study.py converge multi30k=DIR alignments=DIR [jobs=N] [KEY=VALUE ...]
+    python scripts/attention_study.py effort multi30k=DIR alignments=DIR [jobs=N] [KEY=VALUE ...]
     python scripts/attention_study.py builtin [jobs=N] [KEY=VALUE ...]
+    python scripts/attention_study.py erasure multi30k=DIR study=NAME
     python scripts/attention_study.py report
 
 `train` trains, scores and records every run of a study of four epochs that has no record yet (`short`, or another of
 `FOUR_EPOCHS`), jobs=N at a time with one thread each; the same command goes on after an interruption. `converge` first
 chooses the learning rate and dropout of eight models on validation data, then trains each for 16 epochs, the best four
-in the other direction too. `builtin` trains on the built-in corpus with one seed. `report` writes the page from
+in the other direction too. `effort` chooses among 16 random settings of a recurrent model and of a Transformer, and
+trains the best of each for 4, 8 and 16 epochs. `builtin` trains on the built-in corpus with one seed. `erasure` holds
+the weights of a study's runs, German to English, against the erasure of source words. `report` writes the page from
 scripts/study/page.md, its pictures, its tables as CSV and report.html from the records in docs/attention-study. Pages
 that quote the study have what they quote between `<!-- study: quoted -->` and `<!-- study: end -->`.
 
@@ -18,21 +22,39 @@ Any other KEY=VALUE goes to every training. Studies of other text than Multi30k 
 data.source=ja data.target=en data.train=PREFIX and so on.
 """
 
+import json
 import os
 import re
 import statistics
 import sys
 import textwrap
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from study import output, records
+from study import erasure, output, records
 from study.contrasts import SPLITS
-from study.rows import CONVERGED, DE_EN, EN_DE, FOUR_EPOCHS, GRID, LONG, ONCE, SEEDS, SHORT, SIZES, TEXT, TUNING, Row
+from study.rows import (
+    BUDGETS,
+    CHOOSING,
+    CONVERGED,
+    DE_EN,
+    EFFORT,
+    EN_DE,
+    FOUR_EPOCHS,
+    GRID,
+    LONG,
+    ONCE,
+    SEEDS,
+    SHORT,
+    SIZES,
+    TEXT,
+    TUNING,
+    Row,
+)
 from verbs import key_values, script, verb
 
 from nmt.compare.reader import read_result
@@ -82,7 +104,7 @@ class Corpus(NamedTuple):
 
         def measure(run: Path) -> list[list[str]]:
             splits = [["evaluate", "pictures=0"]]
-            if languages != DE_EN or name == "tuning":
+            if languages != DE_EN or name in CHOOSING:
                 return splits
             joined = [f"{key}={path}" for key, path in zip(("source", "reference"), joined_files(), strict=True)]
             aligned = [["align", f"method={link_method(run)}", *words] for words in gold_links(self.root, self.links)]
@@ -102,15 +124,17 @@ def main(arguments: list[str]) -> int:
     if jobs is not None and not (jobs.isdecimal() and int(jobs)):
         raise UserError(f"jobs={jobs}: must be a whole number of at least 1.")
     name = settings.pop("study", "short")
+    if part == "erasure" and root is not None and not settings:
+        return erase(name, Path(root))
     further = [f"{key}={value}" for key, value in settings.items()]
     count = int(jobs or os.cpu_count() or 1)
     if part == "builtin" and root is None:
         return work(builtin(further), count)
-    if part in ("train", "converge") and root is not None and links is not None:
+    if part in ("train", "converge", "effort") and root is not None and links is not None:
         join_lines(Path(root))
         corpus = Corpus(Path(root), Path(links), further)
-        if part == "converge":
-            return converge(corpus, count)
+        if part in ("converge", "effort"):
+            return (converge if part == "converge" else effort)(corpus, count)
         if name not in FOUR_EPOCHS:
             raise UserError(f"study={name}: must be one of {', '.join(FOUR_EPOCHS)}.")
         rows, languages = FOUR_EPOCHS[name]
@@ -121,17 +145,32 @@ def main(arguments: list[str]) -> int:
 
 def converge(corpus: Corpus, jobs: int) -> int:
     """Choose the settings of each model, train it for 16 epochs, and the best four in the other direction."""
-    sweep = {row: [Row(f"{row.name}-{at}", (*row.overrides, *words)) for at, words in enumerate(GRID, 1)]
+    sweep = {row.name: [Row(f"{row.name}-{at}", (*row.overrides, *words)) for at, words in enumerate(GRID, 1)]
              for row in CONVERGED}  # fmt: skip
-    candidates = [candidate for of_row in sweep.values() for candidate in of_row]
-    if status := work(corpus.study("tuning", candidates, SEEDS[:1], DE_EN, *TUNING), jobs):
-        return status
-    lowest = partial(perplexity, "tuning")
-    rows = [Row(row.name, min(of_row, key=lowest).overrides) for row, of_row in sweep.items()]
-    if status := work(corpus.study("converged", rows, SEEDS, DE_EN, *LONG), jobs):
+    status, rows = choose(corpus, jobs, "tuning", sweep, TUNING)
+    if status or (status := work(corpus.study("converged", rows, SEEDS, DE_EN, *LONG), jobs)):
         return status
     best = sorted(rows, key=partial(perplexity, "converged"))[:4]
     return work(corpus.study("back", best, SEEDS, EN_DE, *LONG), jobs)
+
+
+def effort(corpus: Corpus, jobs: int) -> int:
+    """Choose among random settings of two models, and train each with three budgets."""
+    status, rows = choose(corpus, jobs, "effort", EFFORT, SHORT)
+    for name, epochs in BUDGETS.items():
+        status = status or work(corpus.study(name, rows, SEEDS, DE_EN, f"trainer.epochs={epochs}"), jobs)
+    return status
+
+
+def choose(
+    corpus: Corpus, jobs: int, study: str, sweep: Mapping[str, Sequence[Row]], words: Sequence[str]
+) -> tuple[int, list[Row]]:
+    """Train the candidates of each row with one seed; return the exit status, and each row as the best candidate."""
+    candidates = [candidate for of_row in sweep.values() for candidate in of_row]
+    if status := work(corpus.study(study, candidates, SEEDS[:1], DE_EN, *words), jobs):
+        return status, []
+    best = {name: min(of_row, key=partial(perplexity, study)) for name, of_row in sweep.items()}
+    return 0, [Row(name, candidate.overrides) for name, candidate in best.items()]
 
 
 def perplexity(study: str, row: Row) -> float:
@@ -149,6 +188,21 @@ def builtin(further: list[str]) -> Study:
         return [["evaluate", "pictures=0"], *aligned]
 
     return Study("builtin", ONCE, [1], [*SIZES, "data=builtin", *further], measure)
+
+
+def erase(study: str, root: Path) -> int:
+    """Record how far the measures of each run agree that is recorded and still there."""
+    path = records.FOLDER / "erasure.json"
+    with reading(path):
+        known = {(run["study"], run["row"], run["seed"]): run for run in read_json(path)}
+    texts = [root / f"{SPLITS[0]}.{language}.gz" for language in ("de", "en")]
+    for key in sorted(key for key in records.recorded() - known.keys() if key[0] == study):
+        run = RUNS / study / f"{key[1]}-{key[2]}"
+        if run.exists():
+            known[key] = {**dict(zip(records.KEY, key, strict=True)), **erasure.agreement(run, *texts)}
+            lines = ",\n".join(json.dumps(known[each]) for each in sorted(known))
+            write_text(path, f"[\n{lines}\n]\n")
+    return 0
 
 
 def link_method(run: Path) -> str:

@@ -13,7 +13,7 @@ from nmt.compare.families import OneSetting, corrected
 from nmt.compare.significance import DifferenceTest, Noise, Runs, bleu_of, holm, joined
 from nmt.compare.variance import UNKNOWN, Deviations, PairNoise
 from study.records import Run
-from study.rows import NORMALISERS
+from study.rows import BUDGETS, NORMALISERS
 
 ALPHA = 0.05
 DEFAULT = "luong-general"  # the attention and wiring of nmt.train without overrides
@@ -41,6 +41,7 @@ STUDIES = {
     "tanaka": Experiment("4 epochs, ja-en", splits=("held_out", "test")),
     "french": Experiment("4 epochs, en-fr"),
     "ended": Experiment("4 epochs and 1", "ended-plain"),
+    **{name: Experiment(f"{epochs} epochs, same effort", "recurrent") for name, epochs in BUDGETS.items()},
 }
 Rows = Mapping[str, Sequence[Run]]
 #: Of each row the microseconds a target token, "training" and "translating", in rounds that all rows took in turn.
@@ -115,6 +116,7 @@ GROUPS: Mapping[str, Sequence[Pair]] = {
         *_pairs("short", DEFAULT, "conv", "gru-transformer", "transformer-luong", "transformer"),
         *_pairs("tanaka", DEFAULT, "transformer"),
     ],
+    "Family, same effort": [pair for study in BUDGETS for pair in _pairs(study, "recurrent", "transformer")],
 }
 
 

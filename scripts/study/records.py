@@ -20,6 +20,7 @@ from nmt.compare.results import Result
 from nmt.compare.variance import Statistics
 from nmt.system.errors import UserError, reading
 from nmt.system.files import replace_atomically
+from study.rows import CHOOSING
 
 FOLDER = Path("docs", "attention-study")
 RUNS, SENTENCES = "runs.parquet", "sentences.parquet"
@@ -113,12 +114,12 @@ def recorded(folder: Path = FOLDER) -> set[tuple[str, str, int]]:
 def add(runs: Mapping[tuple[str, str, int], Result], folder: Path = FOLDER) -> None:
     """Add the results of runs to the records, in place of earlier ones, by study, row and seed.
 
-    Sentences of the study `tuning` are left out: it chooses settings by validations alone.
+    Sentences of studies that choose settings are left out: they choose by validations alone.
     """
     tables = {
         RUNS: pa.Table.from_pylist([{**dict(zip(KEY, key, strict=True)), **_about(run)} for key, run in runs.items()]),
         SENTENCES: pa.concat_tables(
-            [_sentences(key, split, run) for key, run in runs.items() for split in run.splits if key[0] != "tuning"]
+            [_sentences(key, split, run) for key, run in runs.items() for split in run.splits if key[0] not in CHOOSING]
             or [_NO_SENTENCES]
         ),
     }

@@ -4,6 +4,8 @@ All recurrent variants have one first state and one readout, so that wirings dif
 they feed back. No variant has dropout before the softmax, as the Transformer has none.
 """
 
+import random
+from collections.abc import Sequence
 from typing import NamedTuple
 
 #: About two million weights; one core trains them in some six minutes.
@@ -21,6 +23,8 @@ EN_FR = ("data.source=en", "data.target=fr")
 #: Passes over the training text: of the short study, of a training that chooses a rate and a dropout, of the long one.
 SHORT, TUNING, LONG = ("trainer.epochs=4",), ("trainer.epochs=6",), ("trainer.epochs=16",)
 SEEDS = (1, 2, 3)
+#: Studies that choose settings for others, by validations alone.
+CHOOSING = ("tuning", "effort")
 
 
 class Row(NamedTuple):
@@ -133,6 +137,34 @@ CONVERGED = [
 ]
 #: Each of them is trained with each of these first, and for 16 epochs with the best.
 GRID = [(f"optimizer.lr={rate}", f"model.dropout={dropout}") for rate in (0.0015, 0.003) for dropout in (0.2, 0.35)]
+
+#: The recurrent model and the Transformer at the same effort: of each, as many random settings are trained for four
+#: epochs, and that of the lowest validation perplexity for as many as the studies in `BUDGETS` say. Five are free.
+TRIALS, BUDGETS = 16, {"effort-1": 4, "effort-2": 8, "effort-4": 16}
+_FREE = [
+    [f"optimizer.lr={rate}" for rate in (0.0007, 0.001, 0.0015, 0.002, 0.003, 0.004, 0.006)],
+    [f"model.dropout={share}" for share in (0.1, 0.2, 0.3, 0.4)],
+    [f"schedule.warmup_steps={count}" for count in (100, 200, 400, 800)],
+    [f"trainer.tokens_per_batch={count}" for count in (625, 1250, 2500)],
+]
+
+
+def _trials(name: str, common: Sequence[str], *own: Sequence[str]) -> list[Row]:
+    draw = random.Random(name)
+    return [
+        Row(f"{name}-{at}", (*common, *(word for choices in (*_FREE, *own) for word in draw.choice(choices).split())))
+        for at in range(1, TRIALS + 1)
+    ]
+
+
+EFFORT = {
+    "recurrent": _trials("recurrent", _RECURRENT, ["decoder=luong attention/score=general", "decoder=conditional"]),
+    "transformer": _trials(
+        "transformer",
+        ("encoder=transformer", "decoder=transformer"),
+        [f"encoder.layers={count} decoder.layers={count}" for count in (2, 3, 4)],
+    ),
+}
 
 
 def _of(*names: str) -> list[Row]:
