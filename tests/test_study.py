@@ -38,5 +38,6 @@ def test_the_records_are_small() -> None:
 def test_a_field_that_the_study_does_not_have_is_named(study: output.Study) -> None:
     with pytest.raises(UserError, match="luong-genral"):
         study.filled("{converged: luong-genral - none}")
-    with pytest.raises(UserError, match="nonsense"):
-        study.filled("{nonsense short: bahdanau}")
+    for field in ("{nonsense short: bahdanau}", "{nonsense short: bahdanau - none}"):
+        with pytest.raises(UserError, match="nonsense"):
+            study.filled(field)
