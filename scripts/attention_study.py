@@ -25,6 +25,7 @@ data.source=ja data.target=en data.train=PREFIX and so on.
 import json
 import os
 import re
+import shutil
 import statistics
 import sys
 import textwrap
@@ -35,6 +36,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from omegaconf import OmegaConf
 from study import erasure, output, records
 from study.contrasts import SPLITS
 from study.rows import (
@@ -241,28 +243,50 @@ def work(study: Study, jobs: int) -> int:
     left = [(row, seed) for seed in study.seeds for row in study.rows if (study.name, row.name, seed) not in known]
     total = len(study.rows) * len(study.seeds)
     print(f"{total - len(left)} of {total} runs are recorded, {len(left)} are left.", file=sys.stderr)
-    with ThreadPoolExecutor(jobs) as pool:
-        runs = [pool.submit(one, study, *task) for task in left]
-        try:
-            return max((run.result() for run in runs), default=0)
-        except KeyboardInterrupt:
-            pool.shutdown(cancel_futures=True)  # the trainings have got the signal as well, and save their state
-            raise
+    for needs_another in (False, True):
+        tasks = [task for task in left if bool(task[0].start or task[0].copy_of) == needs_another]
+        with ThreadPoolExecutor(jobs) as pool:
+            runs = [pool.submit(one, study, *task) for task in tasks]
+            try:
+                status = max((run.result() for run in runs), default=0)
+            except KeyboardInterrupt:
+                pool.shutdown(cancel_futures=True)  # the trainings have got the signal as well, and save their state
+                raise
+        if status:
+            return status
+    return 0
 
 
 def one(study: Study, row: Row, seed: int) -> int:
-    """Train, score and record one run; return the first exit status that is not 0."""
+    """Train or copy, score and record one run; return the first exit status that is not 0."""
     folder, name = RUNS / study.name, f"{row.name}-{seed}"
-    place = [f"name={name}", f"checkpoints={folder}", "resume=auto", f"seed={seed}", "threads=1"]
-    status = verb("train", *place, *study.overrides, *row.overrides)
-    if status or Run(folder / name).facts().get("status") != "finished":
-        return status
-    for command, *words in study.measure(folder / name):
+    if row.copy_of:
+        copy(folder / f"{row.copy_of}-{seed}", folder / name, row.overrides)
+        commands = [[*words, *row.search] for words in study.measure(folder / name) if words[0] == "evaluate"]
+    else:
+        place = [f"name={name}", f"checkpoints={folder}", "resume=auto", f"seed={seed}", "threads=1"]
+        words = [*study.overrides, *row.overrides]
+        if row.start:  # the tokenizer is that of the first run
+            words = [f"start={folder}/{row.start}-{seed}", *(word for word in words if word not in TEXT[:1])]
+        status = verb("train", *place, *words)
+        if status or Run(folder / name).facts().get("status") != "finished":
+            return status
+        commands = study.measure(folder / name)
+    for command, *words in commands:
         if status := verb(command, f"run={folder / name}", *words, "threads=1"):
             return status
     with _RECORDING:
         records.add({(study.name, row.name, seed): read_result(name, Run(folder / name), None)})
     return 0
+
+
+def copy(run: Path, place: Path, settings: Sequence[str]) -> None:
+    """Copy what a run needs for translating, with other settings of its model."""
+    ignored = shutil.ignore_patterns("evaluation", "*.pt", "last.safetensors", "checksums.json")
+    with reading(run):
+        shutil.copytree(run, place, ignore=ignored, dirs_exist_ok=True)
+    tree = OmegaConf.merge(OmegaConf.load(place / "config.yaml"), OmegaConf.from_dotlist(list(settings)))
+    write_text(place / "config.yaml", OmegaConf.to_yaml(tree))
 
 
 def wrapped(text: str, width: int) -> str:

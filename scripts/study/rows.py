@@ -28,10 +28,18 @@ CHOOSING = ("tuning", "effort")
 
 
 class Row(NamedTuple):
-    """A variant: the name of its runs without the seed, and its overrides."""
+    """A variant: the name of its runs without the seed, and its overrides.
+
+    Its runs may need those of another row of the study with the same seeds: they go on from the runs of `start`, or
+    they are copies of the runs of `copy_of`, with these settings of the model in place of theirs, and translate the
+    test sets with `search`.
+    """
 
     name: str
     overrides: tuple[str, ...]
+    start: str = ""
+    copy_of: str = ""
+    search: tuple[str, ...] = ()
 
 
 def _rows(prefix: str, common: tuple[str, ...], variants: dict[str, tuple[str, ...]]) -> list[Row]:
@@ -176,6 +184,29 @@ def _of(*names: str) -> list[Row]:
 AGAIN = [
     Row("luong-local_p-10", (*_GENERAL, "attention/window=local_p")),
     *_of("luong-general", "luong-additive-nofeed", "hard-enumerate"),
+    Row("soft-greedy", (), copy_of="luong-additive-nofeed", search=("search=greedy",)),
+    *(
+        Row(f"enumerate-{name}-{search}", slots, copy_of="hard-enumerate", search=(f"search={search}",))
+        for name, slots, searches in (
+            ("heaviest", ("attention.read.searched=1",), ("greedy", "beam")),
+            ("k4", ("attention.read.searched=4",), ("beam",)),
+            ("marginal", (), ("greedy",)),
+        )
+        for search in searches
+    ),
+]
+#: Coverage for a fifth epoch, as See et al. 2017 add it at the end; the weights after it are scored.
+_LAST = ("trainer.epochs=1", "trainer.select=last")
+ENDED = [
+    *_of("bahdanau"),
+    *(
+        Row(f"ended-{name}", (*_LAST, *(f"attention.{word}" for word in words)), start="bahdanau")
+        for name, words in {
+            "plain": (),
+            "coverage": ("coverage=true",),
+            "coverage-loss": ("coverage=true", "coverage_loss=1"),
+        }.items()
+    ),
 ]
 #: Beside the softmax.
 NORMALISERS = ("sparsemax", "entmax", "sink")
@@ -199,6 +230,7 @@ FRENCH = _of("luong-general", "conditional")
 FOUR_EPOCHS = {
     "short": (ROWS, DE_EN),
     "again": (AGAIN, DE_EN),
+    "ended": (ENDED, DE_EN),
     "normalisers": (OF_LUONG, DE_EN),
     "normalisers-transformer": (OF_TRANSFORMER, DE_EN),
     "french": (FRENCH, EN_FR),
