@@ -274,7 +274,7 @@ class Study:
                 raise UserError(f"The page has a field that is none of the study's: {found[0]}") from problem
             return interval(difference, *noise.interval(difference, ALPHA))
 
-        return re.sub(r"\{(?:(\w+) )?(\w+): ([\w-]+)(?: - ([\w-]+))?\}", value, text)
+        return re.sub(r"\{(?:(\w+) )?([\w-]+): ([\w-]+)(?: - ([\w-]+))?\}", value, text)
 
 
 def label_of(split: str) -> str:
