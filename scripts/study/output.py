@@ -254,6 +254,7 @@ class Study:
             "signed": lambda study, row: self._agreement(study, row, "signed attention/erasure"),
             "signed_gradient": lambda study, row: self._agreement(study, row, "signed gradient/erasure"),
             "top": lambda study, row: f"{100 * float(self._agreement(study, row, 'top attention')):.0f}",
+            "top_gradient": lambda study, row: f"{100 * float(self._agreement(study, row, 'top gradient')):.0f}",
             "erased": lambda study, row: str(len(self._erasure_runs(study, row))),
             "training": lambda _, row: f"{self.cost(row, 'training'):.2f}",
             "search": lambda _, row: f"{self.cost(row, 'translating'):.2f}",
