@@ -1,9 +1,9 @@
 """The records of the study: `runs.parquet` with a row for each run, `sentences.parquet` with one for each translation.
 
 A run has its settings, seed, validations, scores with their signatures, and error rates of word links. A translation
-has the counts from which BLEU and chrF follow: its own length and that of the reference, in words and in characters,
-and the n-grams that both have. How many n-grams a text has follows from its length. In the file, `run` is
-STUDY/ROW/SEED, and a number of n-grams is how much smaller it is than that of one word or character fewer.
+has the counts from which BLEU follows: its own words, those of the reference, and the n-grams that both have. How many
+n-grams a text has follows from its length. In the file, `run` is STUDY/ROW/SEED, and a number of n-grams is how much
+smaller it is than that of one word fewer.
 """
 
 import itertools
@@ -25,9 +25,8 @@ from study.rows import CHOOSING
 FOLDER = Path("docs", "attention-study")
 RUNS, SENTENCES = "runs.parquet", "sentences.parquet"
 KEY = ("study", "row", "seed")
-#: Columns of a translation: words, then characters.
+#: Columns of a translation.
 BLEU = ("words", "reference_words", *(f"words_{order}" for order in range(1, 5)))
-CHRF = ("characters", "reference_characters", *(f"characters_{order}" for order in range(1, 7)))
 
 _NO_SENTENCES = pa.table(
     {
@@ -35,7 +34,7 @@ _NO_SENTENCES = pa.table(
         "seed": pa.array([], pa.int64()),
         "split": pa.array([], pa.string()),
         **{name: pa.array([], pa.int64()) for name in ("line", "length")},
-        **{name: pa.array([], pa.int16()) for name in (*BLEU, *CHRF)},
+        **{name: pa.array([], pa.int16()) for name in BLEU},
     }
 )
 
@@ -139,7 +138,7 @@ def write(table: pa.Table, path: Path) -> None:
         keys = zip(*(table[part].to_pylist() for part in KEY), strict=True)
         table = _differences(table.drop_columns(list(KEY)), written=True)
         table = table.append_column("run", pa.array(["/".join(map(str, key)) for key in keys], pa.string()))
-        order = ("split", "line", *BLEU, *CHRF, "run")  # alike translations together
+        order = ("split", "line", *BLEU, "run")  # alike translations together
     with replace_atomically(path) as temporary:
         pq.write_table(
             table.sort_by([(part, "ascending") for part in order]),
@@ -164,11 +163,11 @@ def read_sentences(folder: Path) -> pa.Table:
 
 def _differences(table: pa.Table, *, written: bool) -> pa.Table:
     """The table with its n-grams as written, less than those of one word fewer (a third smaller), or as counted."""
-    for length, _, *orders in (BLEU, CHRF):
-        pairs = list(itertools.pairwise((length, *orders)))
-        for shorter, longer in reversed(pairs) if written else pairs:
-            less = pc.subtract(table[shorter], table[longer])
-            table = table.set_column(table.column_names.index(longer), longer, less)
+    length, _, *orders = BLEU
+    pairs = list(itertools.pairwise((length, *orders)))
+    for shorter, longer in reversed(pairs) if written else pairs:
+        less = pc.subtract(table[shorter], table[longer])
+        table = table.set_column(table.column_names.index(longer), longer, less)
     return table
 
 
@@ -216,9 +215,8 @@ def _sentences(key: tuple[str, str, int], name: str, run: Result) -> pa.Table:
     """The rows of `sentences.parquet` of a run on a split."""
     split = run.splits[name]
     count = len(split.lengths)
-    bleu, chrf = split.counts["bleu"][:, : len(BLEU)], split.counts["chrf"]
-    chrf = np.c_[chrf[:, :2], chrf[:, 2::3]]
+    counts = split.counts["bleu"][:, : len(BLEU)].astype(np.int16)
     columns: dict[str, Any] = {part: [value] * count for part, value in zip(KEY, key, strict=True)}
     columns |= {"split": [name] * count, "line": range(1, count + 1), "length": split.lengths}
-    columns |= dict(zip(BLEU + CHRF, np.c_[bleu, chrf].astype(np.int16).T, strict=True))
+    columns |= dict(zip(BLEU, counts.T, strict=True))
     return pa.table({title: pa.array(column) for title, column in columns.items()})
