@@ -12,7 +12,6 @@ from nmt.compare.significance import bleu_of
 from nmt.compare.summary import differences
 from nmt.compare.verdict import judgement, p_text
 from nmt.drawing.style import png
-from nmt.inspection.explanation import rank_correlation
 from nmt.system.errors import UserError
 from nmt.viewer.blocks import Picture, Table
 from study.contrasts import (
@@ -222,12 +221,6 @@ class Study:
         fewer = sum(mean < 0 for mean in real)
         return f"fewer errors in {fewer} and more in {len(real) - fewer} of {len(known)} rows"
 
-    def _order(self, one: str, other: str) -> str:
-        """Spearman's rank correlation of the BLEU of the rows that two studies have."""
-        known = [name for name in self.rows[one] if name in self.rows[other]]
-        first, second = (np.array([self.tests[study].bleu[name] for name in known]) for study in (one, other))
-        return f"{rank_correlation(first, second):.2f}"
-
     def _errors(self, study: str, row: str, way: str) -> str:
         return f"{statistics.fmean(link_rates(self.rows[study], SILVER, way)[row]):.1f}"
 
@@ -243,20 +236,15 @@ class Study:
             "p": lambda study, row: p_text(self.tests[study].against(STUDIES[study].reference)[row].p),
             "perplexity": lambda study, row: self._score(study, row, SPLITS[0], "perplexity"),
             "errors": lambda study, row: self._errors(study, row, "attention"),
-            "saliency": lambda study, row: self._errors(study, row, "saliency"),
             "ratio": lambda study, row: f"{self.lengths(study, row, self._long(study, row))[0]:.2f}",
-            "precision": lambda study, row: f"{self.lengths(study, row, self._long(study, row))[2]:.1f}",
             "long": lambda study, row: self._score(study, row, self._long(study, row), "bleu"),
             "links": self._counted_links,
-            "order": self._order,
             "faithful": lambda study, row: self._agreement(study, row, "attention/erasure"),
             "gradient": lambda study, row: self._agreement(study, row, "gradient/erasure"),
-            "signed": lambda study, row: self._agreement(study, row, "signed attention/erasure"),
-            "signed_gradient": lambda study, row: self._agreement(study, row, "signed gradient/erasure"),
             "top": lambda study, row: f"{100 * float(self._agreement(study, row, 'top attention')):.0f}",
             "top_gradient": lambda study, row: f"{100 * float(self._agreement(study, row, 'top gradient')):.0f}",
-            "erased": lambda study, row: str(len(self._erasure_runs(study, row))),
             "training": lambda _, row: f"{self.cost(row, 'training'):.2f}",
+            "minutes": lambda study, row: f"{statistics.fmean(run.minutes for run in self.rows[study][row]):.0f}",
             "search": lambda _, row: f"{self.cost(row, 'translating'):.2f}",
         }
 

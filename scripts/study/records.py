@@ -46,6 +46,7 @@ class Run(NamedTuple):
         row: name of its variant.
         seed: of the run.
         history: its validations.
+        minutes: of its training.
         scores: of each split: "bleu", "chrf", "ter", "perplexity" and so on.
         links: measurements against word links: "gold", "attention", "rates" and "without_model" in per cent.
         counts: of each split the statistics of BLEU [N, 10], in sacreBLEU's order.
@@ -55,6 +56,7 @@ class Run(NamedTuple):
     row: str
     seed: int
     history: Sequence[Mapping[str, Any]]
+    minutes: float
     scores: Mapping[str, Mapping[str, Any]]
     links: Sequence[Mapping[str, Any]]
     counts: Mapping[str, Statistics]
@@ -98,7 +100,8 @@ def load_all(folder: Path = FOLDER) -> dict[str, dict[str, list[Run]]]:
         study, row, seed = key = run["study"], run["row"], run["seed"]
         scores = {score["split"]: score for score in run["scores"]}
         links = _of_maps(run["links"])
-        own = Run(row, seed, run["history"], scores, links, counts.get(key, {}), lengths.get(key, {}))
+        texts = counts.get(key, {}), lengths.get(key, {})
+        own = Run(row, seed, run["history"], run["training"]["minutes"], scores, links, *texts)
         studies.setdefault(study, {}).setdefault(row, []).append(own)
     return studies
 
