@@ -162,7 +162,7 @@ def prepared(command: Command, desk: Path, tiny: Path) -> list[str]:
     kind = "transformer" if command.verb == "export" else "recurrent"
     words = [word.replace("checkpoints/m30k", "checkpoints/exported") if kind == "transformer" else word
              for word in command.words[3:]]  # fmt: skip
-    for name in re.findall(r"checkpoints/([\w-]+)(?=[\],\s]|$)", " ".join(words)):
+    for name in re.findall(r"checkpoints/((?:[\w-]+/)*[\w-]+)(?=[\],\s]|$)", " ".join(words)):
         if not (desk / "checkpoints" / name).exists():
             shutil.copytree(tiny / kind, desk / "checkpoints" / name)
     named = [word.removeprefix("name=") for word in words if word.startswith("name=")]
