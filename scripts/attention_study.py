@@ -31,7 +31,7 @@ import sys
 import textwrap
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -243,22 +243,21 @@ def work(study: Study, jobs: int) -> int:
     left = [(row, seed) for seed in study.seeds for row in study.rows if (study.name, row.name, seed) not in known]
     total = len(study.rows) * len(study.seeds)
     print(f"{total - len(left)} of {total} runs are recorded, {len(left)} are left.", file=sys.stderr)
-    for needs_another in (False, True):
-        tasks = [task for task in left if bool(task[0].start or task[0].copy_of) == needs_another]
-        with ThreadPoolExecutor(jobs) as pool:
-            runs = [pool.submit(one, study, *task) for task in tasks]
-            try:
-                status = max((run.result() for run in runs), default=0)
-            except KeyboardInterrupt:
-                pool.shutdown(cancel_futures=True)  # the trainings have got the signal as well, and save their state
-                raise
-        if status:
-            return status
-    return 0
+    begun: dict[tuple[str, int], Future[int]] = {}
+    with ThreadPoolExecutor(jobs) as pool:
+        for row, seed in sorted(left, key=lambda task: bool(task[0].first)):  # those that need another run come last
+            begun[row.name, seed] = pool.submit(one, study, row, seed, begun.get((row.first, seed)))
+        try:
+            return max((run.result() for run in begun.values()), default=0)
+        except KeyboardInterrupt:
+            pool.shutdown(cancel_futures=True)  # the trainings have got the signal as well, and save their state
+            raise
 
 
-def one(study: Study, row: Row, seed: int) -> int:
-    """Train or copy, score and record one run; return the first exit status that is not 0."""
+def one(study: Study, row: Row, seed: int, first: Future[int] | None) -> int:
+    """Train or copy, score and record one run after the `first`; return the first exit status that is not 0."""
+    if first and (status := first.result()):
+        return status
     folder, name = RUNS / study.name, f"{row.name}-{seed}"
     if row.copy_of:
         copy(folder / f"{row.copy_of}-{seed}", folder / name, row.overrides)

@@ -41,6 +41,11 @@ class Row(NamedTuple):
     copy_of: str = ""
     search: tuple[str, ...] = ()
 
+    @property
+    def first(self) -> str:
+        """The row whose runs its own need, or ""."""
+        return self.start or self.copy_of
+
 
 def _rows(prefix: str, common: tuple[str, ...], variants: dict[str, tuple[str, ...]]) -> list[Row]:
     return [Row(f"{prefix}{name}", (*common, *overrides)) for name, overrides in variants.items()]
