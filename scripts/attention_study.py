@@ -261,7 +261,8 @@ def one(study: Study, row: Row, seed: int, first: Future[int] | None) -> int:
     folder, name = RUNS / study.name, f"{row.name}-{seed}"
     if row.copy_of:
         copy(folder / f"{row.copy_of}-{seed}", folder / name, row.overrides)
-        commands = [[*words, *row.search] for words in study.measure(folder / name) if words[0] == "evaluate"]
+        more = [*row.search, "data=run"]  # the copy's settings are ours, though its files have no checksums
+        commands = [[*words, *more] for words in study.measure(folder / name) if words[0] == "evaluate"]
     else:
         place = [f"name={name}", f"checkpoints={folder}", "resume=auto", f"seed={seed}", "threads=1"]
         words = [*study.overrides, *row.overrides]

@@ -203,7 +203,7 @@ BUDGETS = {
     "": 1065, "align": 398, "alignment": 1094, "attention": 1640, "build": 1746, "check": 124, "compare": 4826,
     "config": 1407, "contrast": 192, "data": 4470, "documents": 2305, "drawing": 836, "evaluate": 651,
     "evaluation": 1083, "export": 1113, "inspection": 1862, "kernels": 1527, "model": 3249, "runs": 594,
-    "scripts/": 7512, "search": 1410, "serve": 2891, "system": 2082, "tests/": 39058, "text": 1822, "train": 2609,
+    "scripts/": 7513, "search": 1410, "serve": 2891, "system": 2082, "tests/": 39058, "text": 1822, "train": 2609,
     "training": 2133, "translate": 1346, "translation": 2344, "viewer": 455,
 }  # fmt: skip
 
