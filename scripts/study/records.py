@@ -118,12 +118,12 @@ def add(runs: Mapping[tuple[str, str, int], Result], folder: Path = FOLDER) -> N
 
     Sentences of studies that choose settings are left out: they choose by validations alone.
     """
-    tables = {
-        RUNS: pa.Table.from_pylist([{**dict(zip(KEY, key, strict=True)), **_about(run)} for key, run in runs.items()]),
+    tables = {  # in this order: killed between them, a run without its record is added again
         SENTENCES: pa.concat_tables(
             [_sentences(key, split, run) for key, run in runs.items() for split in run.splits if key[0] not in CHOOSING]
             or [_NO_SENTENCES]
         ),
+        RUNS: pa.Table.from_pylist([{**dict(zip(KEY, key, strict=True)), **_about(run)} for key, run in runs.items()]),
     }
     folder.mkdir(parents=True, exist_ok=True)
     for name, table in tables.items():
