@@ -22,7 +22,7 @@ from tests.small import Capture, call, copied, pairs, refusal, write_lines
 from tests.translate.test_translate import translate
 
 ROWS = pairs(340)[300:320]
-LINES = ["eins zwei drei", "", "rot und blau haus"]
+LINES = ["eins zwei zwei", "", "rot und blau haus"]
 
 
 def write_doubts(run: Path, weights: dict[str, float], intercept: float = 0.0) -> Path:
@@ -38,8 +38,8 @@ def write_doubts(run: Path, weights: dict[str, float], intercept: float = 0.0) -
 
 @pytest.fixture
 def doubting(trained: Path, here: Path) -> Path:
-    """A run that finds only words of more than one piece, or after them, right enough."""
-    return write_doubts(copied(trained, here), {"before": 3.0, "pieces": 1.0}, -1.5)
+    """A run that finds only repeated words right enough."""
+    return write_doubts(copied(trained, here), {"repeated": 3.0}, -1.5)
 
 
 def of_python(run: Path) -> list[Any]:
@@ -180,7 +180,7 @@ def test_a_changed_file_is_noticed_by_its_checksum(doubting: Path, here: Path, c
     message = refusal(capfd, here, "translate", f"run={doubting}", f"input={here / 'in'}", "doubts=true")
     assert f"{path} is damaged: its checksum is not the one that it was written with" in message
     assert call("check", f"run={doubting}") == 1
-    assert "is not whole: doubt.json" in capfd.readouterr().out
+    assert "is not intact: doubt.json" in capfd.readouterr().out
 
 
 def test_tags_use_the_head_and_the_shift_that_were_chosen_when_training_ended(trained: Path, here: Path) -> None:
