@@ -66,7 +66,7 @@ def parse_links(line: str, *, base: int = 0) -> GoldLinks:
             raise UserError(f"'{item}' is not a word link. Write SOURCE-TARGET, such as 0-2 (possible links: 0p2).")
         link = (int(match[1]) - base, int(match[3]) - base)
         if min(link) < 0:
-            raise UserError(f"'{item}': words are numbered from {base} in this file.")
+            raise UserError(f"'{item}' has word 0, but the setting says that words are counted from {base}.")
         possible.add(link)
         if match[2] == "-":
             sure.add(link)
@@ -117,7 +117,7 @@ def parse_numbered(lines: Sequence[str], name: str, *, base: int = 0, pairs: int
             if pairs is not None and sentence > pairs:
                 raise UserError(f"sentence {sentence:,} has a link, but there are {pairs:,} sentence pairs.")
             if max(link) < 0:
-                raise UserError("a link between word 0 and word 0: words are not numbered from 1 in this file.")
+                raise UserError("it links word 0 to word 0, but the setting says that words are counted from 1.")
         links = possible.setdefault(sentence, set())
         if min(link) >= 0:
             links.add(link)

@@ -87,7 +87,7 @@ def test_what_is_wrong_with_a_file_is_named(lines: list[str], message: str) -> N
 
 
 def test_a_link_between_nothing_and_nothing_tells_the_wrong_base() -> None:
-    with pytest.raises(UserError, match=r"gold, line 2: .* word 0 and word 0: words are not numbered from 1"):
+    with pytest.raises(UserError, match=r"gold, line 2: .* links word 0 to word 0, but the setting says"):
         parse_file(["1 1 1 S", "2 0 0 S"], "gold", base=1, pairs=2)
 
 

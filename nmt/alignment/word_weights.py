@@ -47,8 +47,8 @@ def piece_weights(translation: Translation, head: Head = AUTO, shift: int = 0) -
     if translation.weights is None:
         if translation.text.strip():
             raise UserError(
-                "decoder=none has no attention weights: nothing to draw and no alignments. Train with "
-                "decoder=bahdanau or decoder=luong to see what the model looks at."
+                "There are no attention weights, so nothing can be drawn or aligned: the model has decoder=none, or "
+                "the line is too long for weights. Train with attention, or give shorter lines."
             )
         return np.zeros((0, len(translation.source_pieces)), dtype=np.float32)  # of an empty line
     if isinstance(head, float):  # 2.10 would be 2.1

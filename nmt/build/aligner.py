@@ -169,5 +169,5 @@ class Aligner:
                 )
             elif not any(shows_nothing(side[row]) for side in sides):
                 source, target = map(len, pieces)
-                notes.add(number + row, [excess_of_source(limits, source), excess_of_target(limits, target + 1)])
+                notes.add(number + row, [excess_of_source(limits, source, False), excess_of_target(limits, target + 1)])
                 yield row

@@ -203,7 +203,7 @@ def own_split(run: OpenRun, source: DataSource, name: str) -> Split:
     if run.facts.get("text", {}).get(split.name, split.fingerprint()) != split.fingerprint():
         raise UserError(
             f"The text of {split.name} has changed since {run.folder} was trained, so the training text may contain "
-            f"it. Restore the original files, or score other files: source=FILE reference=FILE."
+            "it. Restore the original files, or give other files."
         )
     return split
 

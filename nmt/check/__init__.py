@@ -1,1 +1,1 @@
-"""The command that checks whether the files of a run are whole."""
+"""The command that checks whether the files of a run are intact."""

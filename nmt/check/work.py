@@ -1,4 +1,4 @@
-"""Whether the files of a run are whole: by their checksums, and by reading them."""
+"""Whether the files of a run are intact: by their checksums, and by reading them."""
 
 import contextlib
 from collections.abc import Callable
@@ -39,15 +39,15 @@ def check(request: Checking) -> int:
         print(printable(f"\nIf you have not edited {', '.join(changed)}, restore the run from an intact copy."))
     wrong = [name for name, state in states.items() if state.startswith(("damaged", "missing"))]
     if wrong:
-        print(printable(f"\n{run.folder} is not whole: {', '.join(wrong)}. Restore the run from an intact copy."))
+        print(printable(f"\n{run.folder} is not intact: {', '.join(wrong)}. Restore the run from an intact copy."))
         return 1
     others = f"Apart from {', '.join(changed)}, " if changed else ""
-    print(printable(f"\n{others}{run.folder} is whole."))
+    print(printable(f"\n{others}{run.folder} is intact."))
     return 0
 
 
 def states_of(run: Run) -> dict[str, str]:
-    """The state of every file that has a checksum or that can be read: "whole", "missing", "damaged" and so on."""
+    """The state of every file that has a checksum or that can be read: "intact", "missing", "damaged" and so on."""
     read: dict[str, Callable[[], object]] = {
         "config.yaml": run.config,
         "overrides.json": run.overrides,
@@ -57,21 +57,21 @@ def states_of(run: Run) -> dict[str, str]:
     }
     states = {name: _read(reader) for name, reader in read.items()}
     for path in (run.best, run.last):
-        states[path.name] = lost(path) or "whole"
+        states[path.name] = lost(path) or "intact"
     if run.state.exists():
-        states[run.state.name] = _read(lambda: load_state(run.state)).replace(READABLE, "whole")
+        states[run.state.name] = _read(lambda: load_state(run.state)).replace(READABLE, "intact")
     checksums = known(run.folder)
     for name in checksums:
         path = run.folder / name
         if not path.exists():
             states[name] = "missing"
         elif name not in read:
-            states[name] = "damaged" if damage(path) else "whole"
+            states[name] = "damaged" if damage(path) else "intact"
         elif states[name] == READABLE and damage(path):  # people edit these
             states[name] = CHANGED
     for path in (run.best, run.last):
         if path.name not in checksums:
-            states[path.name] = states[path.name].replace("whole", "missing checksum")
+            states[path.name] = states[path.name].replace("intact", "missing checksum")
     if run.best_step() is None and states["best.safetensors"] == "missing":
         states["best.safetensors"] = "not written yet"
     if states["last.safetensors"] == "missing" and "last.safetensors" not in checksums:

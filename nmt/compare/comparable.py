@@ -78,12 +78,12 @@ def machines(results: Sequence[Result], splits: Sequence[str]) -> list[str]:
     trained = sorted({result.training_machine or "unknown" for result in results})
     notes = []
     if len(trained) > 1:
-        notes.append(f"Speeds of training are of different machines or threads: {'; '.join(trained)}.")
+        notes.append(f"Training speeds are from different machines or threads: {'; '.join(trained)}.")
     for split in splits:
         measured = [result.splits[split].measured for result in results]
         used = sorted({f"{row.get('device', 'unknown')}, {row.get('threads', 'unknown')} threads" for row in measured})
         if len(used) > 1:
-            notes.append(f"Speeds of translating {split} are of different machines or threads: {'; '.join(used)}.")
+            notes.append(f"Translation speeds on {split} are from different machines or threads: {'; '.join(used)}.")
     return notes
 
 

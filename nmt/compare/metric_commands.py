@@ -42,7 +42,7 @@ def with_metrics(metrics: Mapping[str, Any], results: Sequence[Result]) -> list[
     measured = {key for result in results for scored in result.splits.values() for key in scored.measured}
     for name, command in metrics.items():
         if name.lower() in _OURS or name in measured or name.startswith(tuple(OF_HEADS.values())):
-            raise UserError(f"metrics.{name}: nmt has a figure of this name. Give another one.")
+            raise UserError(f"metrics.{name}: nmt has a figure of this name. Choose another name.")
         if not isinstance(command, str):
             raise UserError(f"metrics.{name}={command}: give a command, or python:MODULE:FUNCTION.")
     return [
@@ -62,8 +62,8 @@ def _measured(metrics: Mapping[str, str], result: Result, split: str) -> RunOnSp
         values = _called(name, command, texts) if command.startswith(PYTHON) else _run(name, command, texts)
         if len(values) != len(scored.hypotheses) or not all(map(math.isfinite, values)):
             raise UserError(
-                f"metrics.{name}: {len(values):,} finite numbers for {len(scored.hypotheses):,} sentences of {split}. "
-                "Give a metric that has one for each."
+                f"metrics.{name}: {len(values):,} numbers for {len(scored.hypotheses):,} sentences of {split}. Give a "
+                "metric that has one finite number for each."
             )
         scores[name] = MetricScore(float(np.mean(values)), command)
         counts[name] = np.column_stack([np.array(values, dtype=np.float64), np.ones(len(values))])

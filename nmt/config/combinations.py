@@ -74,9 +74,7 @@ def _sweep_values(override: Override, groups: dict[str, list[str]]) -> list[str]
     if isinstance(value, Glob):
         return list(value.filter(groups.get(override.key_or_group, [])))
     if not override.is_discrete_sweep():
-        raise UserError(
-            f"'{line_of(override)}' is a range without end; write the values: {override.key_or_group}=A,B,C."
-        )
+        raise UserError(f"'{line_of(override)}' is an interval. Write its values: {override.key_or_group}=A,B,C.")
     return list(dict.fromkeys(override.sweep_string_iterator()))
 
 

@@ -114,7 +114,7 @@ def _table_of(path: Path) -> bytes:
     try:
         from nmt.documents.memories import table_of
     except ModuleNotFoundError as error:
-        raise UserError(f"{path} needs the extra documents. Install it: {install_command('documents')}") from error
+        raise UserError(f"{path} needs the extra 'documents'. Install it: {install_command('documents')}") from error
     return table_of(path)
 
 
@@ -178,7 +178,7 @@ def standard_input() -> BinaryIO:
     The interpreter closes its reader at exit, and crashes if a thread still waits in it for a line.
     """
     if sys.stdin is None:
-        raise UserError("There is no standard input. Give input=FILE.")
+        raise UserError("There is no standard input. Name a file instead of -, which input= has by default.")
     if sys.stdin.isatty():
         greet()
     try:
@@ -261,13 +261,13 @@ def _of_legacy(blocks: Iterator[bytes], encoding: str, name: str) -> Iterator[by
         for text in codecs.iterdecode(itertools.chain([block], blocks), encoding):
             yield text.encode()
     except UnicodeDecodeError as error:
-        raise UserError(f"{name} is not valid {encoding} ({error.reason}). Name another encoding.") from error
+        raise UserError(f"{name} is not valid {encoding} ({error.reason}). Give another encoding=.") from error
 
 
 @functools.cache
 def _say_recognised(name: str, encoding: str) -> None:
     """Say once how a file is read."""
-    print_message(f"note: {name} is not UTF-8. It is read as {encoding}; if letters look wrong, name the encoding.")
+    print_message(f"note: {name} is not UTF-8. It is read as {encoding}; if letters look wrong, give encoding=NAME.")
 
 
 def _check_kind(head: bytes, name: str) -> None:

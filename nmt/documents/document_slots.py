@@ -155,7 +155,7 @@ def decode(data: bytes, name: str, declared: str = "", legacy: str | None = None
         cure = "Save it again as UTF-8." if mark else f"Convert it: iconv -f LATIN1 -t UTF-8 {name}"
         raise UserError(f"{name}: not valid {encoding}. {cure}") from error
     if is_no_text(text):
-        raise UserError(f"{name}: this is no text, as its ending says. Rename it, or save it again.")
+        raise UserError(f"{name}: its ending says that it is text, but it is not. Rename it, or save it again.")
     return DecodedFile(text, encoding, mark, recognised)
 
 

@@ -204,9 +204,7 @@ def _check(translations: Sequence[Translation], name: str, lines: Sequence[int])
     if beyond:
         raise UserError(f"Heatmap of line {beyond[0]} of {name}: it has lines 1 to {len(translations)}.")
     if lines and not _attentive(translations):
-        raise UserError(
-            "decoder=none has no attention weights to draw. Leave lines= out, or evaluate a run with attention."
-        )
+        raise UserError("There are no attention weights to draw (decoder=none, or too long lines). Leave lines= out.")
 
 
 def _write_measures(

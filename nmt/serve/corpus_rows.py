@@ -76,7 +76,7 @@ def _rows(run: Run, split: str) -> list[Json]:
         for key, file in _TEXTS.items()
     }
     if len({len(lines) for lines in columns.values()}) != 1:
-        raise UserError(f"{run.evaluation / split}: its texts differ in length. Evaluate the run again.")
+        raise UserError(f"{run.evaluation / split}: its texts have different numbers of lines. Evaluate the run again.")
     measures = run.measures(split, len(columns["source"]))
     if measures is None:
         raise UserError(f"{run.evaluation / split} has no sentences.json. Evaluate the run again.")

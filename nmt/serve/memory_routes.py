@@ -93,7 +93,7 @@ def add_memories(app: FastAPI, pool: "ModelPool", corrections: bool = True) -> N
             raise ProblemError(403, "This server keeps no corrections.", cure="Start it with corrections=true.")
         if not keeps_documents():
             cure = f"Install it: {install_command('documents')}"
-            raise ProblemError(501, "Corrections need the extra documents.", cure=cure)
+            raise ProblemError(501, "Corrections need the extra 'documents', which this server lacks.", cure=cure)
         from nmt.documents.corrections import keep_correction
 
         path, languages = model.memory.corrections.path, model.memory.languages

@@ -145,7 +145,7 @@ class ModelPool:
         if glossary is None:
             return None
         if settings.beam_size == 1:
-            raise invalid("search.beam_size", "a glossary needs a beam.", cure="Give search.beam_size=5.")
+            raise invalid("search.beam_size", "a glossary needs beam search.", cure="Give search.beam_size=5.")
         most = self.caps.pieces
         if any(sum(max(map(len, match.targets)) for match in glossary.find(text[: 100 * most])) > most
                for text in texts):  # fmt: skip
@@ -163,7 +163,7 @@ class ModelPool:
         (length,) = self._pieces(model, "target", [body.target], target=True)
         (size,) = self._sizes(model, [Request(body.text, context=context)])
         if size * length > self.caps.places:
-            detail = f"{size:,} pieces for {length:,} of the target."
+            detail = f"{size:,} source pieces times {length:,} target pieces."
             raise too_long("text", detail, self.caps.places, "Split both into sentences.")
         self._check_numbers(model, [(size, length)], include)
         return model, Row(functools.partial(model.engine.score, body.text, body.target, context, include), None, size)
@@ -276,7 +276,7 @@ class ModelPool:
         """ProblemError if the answer might be too large, for documents of so many source and target pieces."""
         numbers = sum(model.engine.numbers(source, target, nbest, include) for source, target in sizes)
         if numbers > self.caps.numbers:
-            detail = f"its details might be {numbers:,} numbers."
+            detail = f"its details could have {numbers:,} numbers."
             raise too_long("include", detail, self.caps.numbers, "Ask for fewer details, hypotheses or texts.")
 
 

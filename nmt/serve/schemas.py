@@ -96,7 +96,7 @@ class TranslateBody(ModelBody):
     keep_words: KeepWords = True
     glossary: Terms = {}
     keep: Kept = []
-    memory: Annotated[bool, Field(description="whether the pairs of memory= answer texts that they have")] = True
+    memory: Annotated[bool, Field(description="whether texts in the file of memory= get its translations")] = True
     include: Include = ["alignment"]
 
 

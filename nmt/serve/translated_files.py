@@ -77,7 +77,7 @@ def add_files(app: FastAPI, pool: ModelPool, most_bytes: int) -> None:
     async def translate(request: Request) -> JSONResponse:
         if not keeps_documents():
             cure = f"Install it: {install_command('documents')}"
-            raise ProblemError(501, "Files need the extra documents, which this server lacks.", cure=cure)
+            raise ProblemError(501, "Files need the extra 'documents', which this server lacks.", cure=cure)
         fields, file = await read_file(request)
         body, chosen = _body(fields), fields.get("model")
         try:

@@ -29,17 +29,17 @@ def check_encoding(encoding: str | None, setting: str) -> None:
 def recognise(data: bytes, name: str) -> str:
     """The encoding that makes text of these bytes (UserError if none does, or if the extra is not installed)."""
     if b"\0" in data:
-        raise UserError(f"{name}: this is no text. Save it again, or rename it.")
+        raise UserError(f"{name}: this is not text. Save it as UTF-8, or rename it.")
     try:
         from charset_normalizer import from_bytes
     except ModuleNotFoundError as error:
         raise UserError(
-            f"{name}: not valid UTF-8. To recognise its encoding: {install_command('documents')}. Or name the "
-            "encoding, for example cp1252."
+            f"{name}: not valid UTF-8. To recognise its encoding: {install_command('documents')}. Or give "
+            "the encoding, for example encoding=cp1252."
         ) from error
     sample = b"\n".join(line for line in data.split(b"\n") if not line.isascii())[:_SAMPLE]
     best = from_bytes(sample, cp_isolation=_CANDIDATES).best()
     if best is None or not any(not letter.isascii() for letter in str(best)):
-        raise UserError(f"{name}: not valid UTF-8, and its encoding is not recognised. Name the encoding.")
+        raise UserError(f"{name}: not valid UTF-8, and its encoding is not recognised. Give encoding=NAME.")
     western, other = (codecs.decode(sample, each, "replace") for each in ("cp1252", best.encoding))
     return "cp1252" if western == other else best.encoding

@@ -141,8 +141,8 @@ def prepared(recipe: Recipe, tokenizer: Tokenizer, splits: tuple[Split, Split], 
     own_pairs = int((pairs.rows < first_rows).sum()) if share else len(pairs)
     if share and not 0 < own_pairs < len(pairs):
         raise UserError(
-            f"start_mix={share:g} needs pairs of both texts, but one has none of at most trainer.max_source_length and "
-            "trainer.max_target_length pieces. Raise these, or leave out start_mix."
+            f"start_mix={share:g} needs pairs of both texts, but all pairs of one are longer than "
+            "trainer.max_source_length or trainer.max_target_length. Raise these, or leave out start_mix."
         )
     alpha = float(recipe.config.tokenizer.sampling)
     hold = functools.partial(spilled, cache=recipe.place.cache) if len(pairs) > HELD else held

@@ -51,7 +51,7 @@ class TrainerSettings:
             raise UserError("There is no budget. Give trainer.steps, trainer.epochs or trainer.minutes.")
         if self.r_drop and self.simcut:
             raise UserError(
-                f"trainer.r_drop={self.r_drop:g} and trainer.simcut={self.simcut:g}: both say what the second pass is. "
+                f"trainer.r_drop={self.r_drop:g} and trainer.simcut={self.simcut:g}: each defines the second pass. "
                 "Set one of them to 0."
             )
 

@@ -23,13 +23,13 @@ def limits_of(models: Sequence[Seq2Seq]) -> Mapping[str, int | None]:
     return found
 
 
-def excess_of_source(limits: Mapping[str, int | None], pieces: int) -> str:
-    """A note if a line of `pieces` pieces and its end is too long for every model, with the fix; "" if it is not."""
+def excess_of_source(limits: Mapping[str, int | None], pieces: int, splits: bool = True) -> str:
+    """A note if a line of `pieces` pieces and its end is too long for all models, with the fix if it `splits`."""
     for limit, consequence in _LIMITS.items():
         most = limits[limit]
         if most is not None and most <= pieces:
             cure = f" To translate it in parts: max_source_length={most - 1} long_lines=split"
-            return f"is longer than the {most} {consequence}{cure * (most > 1)}"
+            return f"is longer than the {most} {consequence}{cure * (splits and most > 1)}"
     return ""
 
 

@@ -290,7 +290,7 @@ RUN = ["run={run}", "source={here}/a", "target={here}/b"]
         ([*RUN, "gold={here}/three"], ["three has 3 lines and the text has 2 lines"]),
         ([*RUN, "gold={here}/far"], ["far, sentence pair 2: the link 0-1", "word 1 of the target, which has 1 word "]),
         ([*RUN, "gold={here}/bad"], ["bad, line 2: '0_0' is not a word link"]),
-        ([*RUN, "gold={here}/good", "gold_base=1"], ["good, line 1: '0-0': words are numbered from 1"]),
+        ([*RUN, "gold={here}/good", "gold_base=1"], ["good, line 1: '0-0' has word 0, but the setting says"]),
         ([*RUN, "gold={here}/good", "gold_base=2"], ["gold_base=2: must be 0 or 1"]),
         ([*RUN, "valid_source={here}/a"], ["valid_source= needs valid_target= as well"]),
         ([*RUN, "valid_source={here}/a", "valid_target={here}/b"], ["need valid_gold= as well"]),

@@ -99,5 +99,5 @@ def test_links_above_a_threshold() -> None:
 def test_a_head_or_shift_that_does_not_exist_is_named(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message):
         word_weights(WORKED, **settings)
-    with pytest.raises(UserError, match="decoder=none has no attention weights"):
+    with pytest.raises(UserError, match="There are no attention weights"):
         word_weights(WORKED._replace(weights=None))

@@ -67,13 +67,13 @@ def test_speeds_are_compared_on_one_machine_only() -> None:
     for machine in ("cpu, 2 threads", ""):
         found = compare([runs[0]._replace(training_machine=machine), *runs[1:]], trials=50)
         (note,) = found.notes
-        assert note.startswith("Speeds of training are of different machines or threads: cpu, 1 threads; ")
+        assert note.startswith("Training speeds are from different machines or threads: cpu, 1 threads; ")
         assert note.endswith(f"; {machine or 'unknown'}.")
     own = runs[0].splits["test"]
     elsewhere = own._replace(measured={**own.measured, "device": "cuda:0"})
     found = compare([runs[0]._replace(splits={"test": elsewhere}), *runs[1:]], trials=50)
     (note,) = found.notes
-    assert note.startswith("Speeds of translating test are of different machines or threads: cpu, 1 threads; cuda:0, 1")
+    assert note.startswith("Translation speeds on test are from different machines or threads: cpu, 1")
 
 
 def test_variants_can_be_labelled_with_the_names_of_their_runs() -> None:

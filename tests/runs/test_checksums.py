@@ -78,7 +78,7 @@ def test_what_people_edit_is_said_to_have_changed(name: str, here: Path, run: Pa
     assert call("check", f"run={run}") == 0
     out = capfd.readouterr().out
     assert f"If you have not edited {name}, restore the run from an intact copy." in out
-    assert f"{run} is whole." in out
+    assert f"{run} is intact." in out
     write_lines(here / "in.txt", ["eins"])
     assert call("translate", f"run={run}", f"input={here / 'in.txt'}") == 0
 
@@ -96,7 +96,7 @@ def test_a_name_in_the_checksums_that_is_no_file_is_told(run: Path, capfd: Captu
     (run / "checksums.json").write_text(text.replace('"best.', '"bext.'))
     capfd.readouterr()
     assert call("check", f"run={run}") == 1
-    assert "is not whole: best.safetensors, bext.safetensors" in capfd.readouterr().out
+    assert "is not intact: best.safetensors, bext.safetensors" in capfd.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -119,15 +119,15 @@ def test_a_flipped_bit_is_noticed_before_anything_is_translated(
 def test_check_says_what_is_whole(run: Path, capfd: Capture) -> None:
     capfd.readouterr()
     assert call("check", f"run={run}") == 0
-    assert f"{run} is whole." in capfd.readouterr().out
+    assert f"{run} is intact." in capfd.readouterr().out
     flipped(run / "last.safetensors", 8 * (run / "last.safetensors").stat().st_size - 30)
     (run / "trainer.pt").unlink()
     assert call("check", f"run={run}") == 1
     out = capfd.readouterr().out
-    assert "is not whole: last.safetensors, trainer.pt. Restore" in out
+    assert "is not intact: last.safetensors, trainer.pt. Restore" in out
     (run / "checksums.json").unlink()
     assert call("check", f"run={run}") == 1
-    assert "is not whole: best.safetensors, last.safetensors. Restore" in capfd.readouterr().out
+    assert "is not intact: best.safetensors, last.safetensors. Restore" in capfd.readouterr().out
 
 
 def test_a_run_without_its_checksums_says_so_and_works(here: Path, run: Path, capfd: Capture) -> None:
@@ -161,8 +161,8 @@ def test_a_history_that_lost_validations_is_named_and_restored(
     LOSSES[loss](run / "history.jsonl")
     capfd.readouterr()
     assert call("check", f"run={run}") == 1
-    assert "is not whole: " in (out := capfd.readouterr().out)
-    assert "history.jsonl" in out.rpartition("is not whole: ")[2]
+    assert "is not intact: " in (out := capfd.readouterr().out)
+    assert "history.jsonl" in out.rpartition("is not intact: ")[2]
     assert call("train", *resumed(run, 203)) == 0
     assert "history.jsonl has lost validations: they are restored from the saved state." in capfd.readouterr().err
     assert Run(run).history()[:-1] == before

@@ -79,7 +79,7 @@ def test_every_kind_of_sweep_is_expanded() -> None:
     product = expand("train", ["decoder=luong,none", "encoder.layers=1,2", "name=x"])
     assert [own.overrides for own in product][1] == ["decoder=luong", "encoder.layers=2", "name='x'"]
     assert len(product) == 4
-    with pytest.raises(UserError, match="range without end"):
+    with pytest.raises(UserError, match="is an interval"):
         values("optimizer.lr=interval(0,1)")
     with pytest.raises(UserError, match="no choice matches"):
         values("attention/score=glob(nothing*)")

@@ -127,7 +127,7 @@ def test_lines_before_a_broken_one_are_answered(
     assert err.startswith("nmt.translate: standard input, line 3: not valid UTF-8")
     monkeypatch.setattr(sys, "stdin", None)
     assert call("translate", f"run={trained}") == 1
-    assert "There is no standard input. Give input=FILE." in capfd.readouterr().err
+    assert "There is no standard input. Name a file" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])

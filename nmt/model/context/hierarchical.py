@@ -54,7 +54,7 @@ class Hierarchical(ContextMechanism):
         self.word_attention = word_attention(size, size, context_size=size)
         self.sentence_attention = sentence_attention(size, size, context_size=size)
         if self.over is not None and self.word_attention.adds_values:
-            rule = "must be false with context.words=over_attention, whose weights are of no position."
+            rule = "must be false with context.words=over_attention, whose weights belong to no position."
             raise UserError(f"context.word_attention.window.values=true: {rule}")
         self.inner, self.outer = nn.Linear(size, 4 * size), nn.Linear(4 * size, size)
         self.gate_state, self.gate_context = nn.Linear(size, size), nn.Linear(size, size, bias=False)

@@ -33,8 +33,8 @@ class Segments(ContextMechanism):
         super().__init__(sentences)
         if encoder.heads and not encoder.recalls:
             raise UserError(
-                "context=segments needs self-attention that knows distances only, because absolute positions would be "
-                "those of two words. Give encoder/positions=relative and "
+                "context=segments needs self-attention that knows distances only: two segments would share absolute "
+                "positions. Give encoder/positions=relative and "
                 "attention/window@encoder.self_attention.window=global; or context=concat, for encoder=stacked too."
             )
 

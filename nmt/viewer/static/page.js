@@ -390,5 +390,5 @@ get("v1/models")
     new Page(models, offers).start(main);
   })
   .catch((error) => {
-    main.replaceChildren(h("p", { class: "problem", role: "alert" }, `The server does not answer: ${error.message}`));
+    main.replaceChildren(h("p", { class: "problem", role: "alert" }, error.message));
   });

@@ -126,5 +126,5 @@ const main = document.querySelector("main");
 get("v1/models")
   .then(({ models }) => new PlainPage(models, main))
   .catch((error) => {
-    main.replaceChildren(h("p", { class: "problem", role: "alert" }, `The server does not answer: ${error.message}`));
+    main.replaceChildren(h("p", { class: "problem", role: "alert" }, error.message));
   });
