@@ -85,7 +85,8 @@ class Banks(OneBank):
         tries: dict[tuple[Any, ...], Trie] = {}
         for each in limits.constraints:
             tries.setdefault(_spelled(each), Trie(each, limits.edges))
-        self._most = max(sum(len(c.alternatives) for c in each) for each in limits.constraints)
+        counts = [sum(len(c.alternatives) for c in each) for each in limits.constraints]
+        self._most, self._widest = torch.tensor(counts, device=device), max(counts)  # [N]
         self._table = States([tries[_spelled(each)] for each in limits.constraints], device)
         self._states = self._table.starts  # [N]
         # The tokens of the alternatives of each sentence, which are never rivals of a constraint.
@@ -130,16 +131,21 @@ class Banks(OneBank):
         stands = self._look(weights, sentence_of)
         left = self._limits.lengths[sentence_of] - position
         # Some of the best tokens may be impossible: the end, and what completes an alternative once more.
-        values, words = largest(log_probs, min(size + 1 + self._most, log_probs.shape[1]))
+        # A sentence looks at as many as alone, whatever the others of its batch need.
+        values, words = largest(log_probs, min(size + 1 + self._widest, log_probs.shape[1]))
+        own = self._most[sentence_of].unsqueeze(1)
+        beyond = torch.arange(words.shape[1], device=words.device) > size + own
+        values = values.masked_fill(beyond, float("-inf"))
         need = table.need[self._states]
         is_open = need > 0
         ending = is_open & (words[:, 0] == eos)  # only what is missing may come
         needs = table.need[table.ordinary[self._states].gather(1, self._class(words))]
         needs = torch.where(words == eos, _IMPOSSIBLE * is_open.unsqueeze(1), needs)
-        needs = needs.masked_fill(ending.unsqueeze(1), _IMPOSSIBLE)
+        needs = needs.masked_fill(ending.unsqueeze(1) | beyond, _IMPOSSIBLE)
         # The tokens of alternatives, [N, M]: those among the best ones, by row, number and column, and those to add.
         tokens, following = table.tokens[self._states], table.following[self._states]
-        rows, numbers, columns = (tokens.unsqueeze(2) == words.unsqueeze(1)).nonzero(as_tuple=True)
+        is_best = (tokens.unsqueeze(2) == words.unsqueeze(1)) & ~beyond.unsqueeze(1)
+        rows, numbers, columns = is_best.nonzero(as_tuple=True)
         added = table.is_part[following].index_put((rows, numbers), table.is_part.new_zeros(()))
         begins = table.first[following] & ~(ending | (need >= left)).unsqueeze(1)
         added &= ~begins | (((table.kinds[following] & PART) > 0) & stands.unsqueeze(1)).any(2)
@@ -199,7 +205,9 @@ class Banks(OneBank):
             which, places = (replaced >= 0).nonzero(as_tuple=True)
             is_replaced = torch.zeros(len(words), pieces, dtype=torch.bool, device=words.device)
             is_replaced[rows[which], replaced[which, places]] = True
-            needs.masked_fill_(is_replaced.gather(1, words), _IMPOSSIBLE)
+            banned = is_replaced.gather(1, words)
+            others = ~banned & (needs != _IMPOSSIBLE)
+            needs.masked_fill_(banned & others.any(1, keepdim=True), _IMPOSSIBLE)  # unless nothing else is left
 
     def _look(self, weights: Tensor | None, sentence_of: Tensor) -> Tensor:
         """Whether each row stands on the words of each constraint; adds to `cost` for those that are met."""

@@ -6,6 +6,7 @@ Its results are stored. They cover attention, edges of words, prefixes, and cons
 import json
 import math
 import random
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,8 @@ STORED = Path(__file__).with_name("constrained_searches.json")
 SIZE, SLOTS, SENTENCES = 11, 5, 3
 
 
-def searched(seed: int) -> list[Any]:
-    """The tokens, log-probability and score of each hypothesis of each sentence of a random search."""
+def searched(seed: int, rows: Sequence[int] = range(SENTENCES)) -> list[Any]:
+    """The tokens, log-probability and score of each hypothesis of these sentences of a random search."""
     draws = random.Random(seed)
 
     def shares(count: int, sharpness: float) -> list[float]:
@@ -39,18 +40,20 @@ def searched(seed: int) -> list[Any]:
     constraints = [[constraint() for _ in range(draws.randint(0, 3))] for _ in range(SENTENCES)]
     edges = Edges([True] * 6 + [draws.random() < 0.5 for _ in range(SIZE - 6)],
                   [False] * 3 + [draws.random() < 0.3 for _ in range(SIZE - 3)])  # fmt: skip
+    lengths = torch.tensor([draws.randint(9, 14) for _ in range(SENTENCES)])
+    begins = [[{draws.randrange(3, 11): 1}] if seed % 3 == 0 and draws.random() < 0.5 else [] for _ in range(SENTENCES)]
     limits = Limits(
         BOS,
         EOS,
         (PAD, BOS),
-        torch.tensor([draws.randint(9, 14) for _ in range(SENTENCES)]),
-        torch.ones(SENTENCES, SLOTS, dtype=torch.bool) if seed % 4 else None,
-        [[{draws.randrange(3, 11): 1}] if seed % 3 == 0 and draws.random() < 0.5 else [] for _ in range(SENTENCES)],
-        constraints=constraints,
+        lengths[rows],
+        torch.ones(len(rows), SLOTS, dtype=torch.bool) if seed % 4 else None,
+        [begins[row] for row in rows],
+        constraints=[constraints[row] for row in rows],
         edges=edges if seed % 2 else None,
         heads=(1,) if seed % 5 == 0 else (),
     )
-    step = Looking(chains, tables)
+    step = Looking(chains[rows], tables[rows])
     beam = BeamSearch(draws.randint(2, 6), nbest=2, coverage_penalty=0.2 * (seed % 2))
     found = beam(step, step.start(), limits)
     return [[[one.tokens, round(one.log_prob, 4), round(one.score, 4)] for one in nbest] for nbest in found]
@@ -63,3 +66,9 @@ def test_a_search_finds_what_is_stored(seed: int) -> None:
             assert numbers == pytest.approx(stored, abs=1e-3)
             # The same steps in another order have the same product, and the processor decides which rounds up.
             assert tokens == others or (sorted(tokens) == sorted(others) and numbers == pytest.approx(stored, abs=2e-4))
+
+
+@pytest.mark.parametrize("seed", range(25, 29))
+def test_a_search_does_not_depend_on_the_other_sentences(seed: int) -> None:
+    together = searched(seed)
+    assert together == [searched(seed, [row])[0] for row in range(SENTENCES)]
