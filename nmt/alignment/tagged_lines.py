@@ -1,5 +1,6 @@
 """Lines with HTML tags -> translations with the tags around the words that are linked to theirs."""
 
+import re
 from collections.abc import Callable, Sequence
 
 from nmt.alignment.linker import Linker
@@ -11,6 +12,9 @@ from nmt.translation.nbest import join
 from nmt.translation.request import Request
 from nmt.translation.translator import empty
 from nmt.translation.types import Translation
+
+# References to line ends, which would make several lines of one.
+_LINE_ENDS = re.compile(r"&(?:#0*1[03]|#[xX]0*[aAdD]|NewLine)(?:;|(?![0-9a-zA-Z;]))")
 
 Translate = Callable[[list[Request]], list[list[Translation]]]
 
@@ -60,6 +64,7 @@ def translate_tagged(requests: Sequence[Request], translate: Translate, linker: 
 
 
 def _parts(line: str) -> list[str | Segment]:
+    line = _LINE_ENDS.sub(" ", line)
     if "<" not in line and "&" not in line:
         return [Segment(line)]
     try:

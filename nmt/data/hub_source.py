@@ -193,7 +193,8 @@ def load_tables(path: str, name: str | None, revision: str | None) -> Mapping[st
         elif place.is_dir():
             tables = datasets.load_dataset(str(place), name)
         elif reader is not None:
-            more = {"sep": "\t"} if ".tsv" in place.suffixes else {}
+            more: dict[str, Any] = {"sep": "\t"} if ".tsv" in place.suffixes else {}
+            more |= {"keep_default_na": False} if reader == "csv" else {}  # "null" and "NA" are text
             tables = datasets.load_dataset(reader, data_files=str(place), **more)
         else:
             with _offline_if_unreachable():
@@ -248,7 +249,7 @@ def _cells(table: Any, name: str, key: str | None, known: Path | None) -> Sequen
     def lines() -> Iterator[str]:
         for first in range(0, len(column), _ROWS):
             cells = column[first : first + _ROWS][name]
-            yield from (_line(cell if key is None else cell[key], name) for cell in cells)
+            yield from (_line(cell if key is None or cell is None else cell[key], name) for cell in cells)
 
     if table.data.nbytes < stored.LARGE:
         return list(lines())

@@ -105,7 +105,7 @@ def open_lines(path: Path, decoder: LineDecoder | None = None, *, tables: bool =
 def count_lines(path: Path) -> int:
     """The number of lines of a file (UserError as `open_lines`; UTF-8 is not checked)."""
     count, last = 0, b"\n"
-    with open_binary(path) as stream, _readable(str(path)):
+    with open_binary(path, tables=False) as stream, _readable(str(path)):
         while block := stream.read(_BLOCK):
             count += block.count(b"\n")
             last = block[-1:]

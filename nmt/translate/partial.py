@@ -42,16 +42,17 @@ class PartialFiles:
         self._files = {key: _opened(part, self.lines) for key, part in self._parts.items()}
 
     def _kept(self, resume: Resume) -> int:
-        kept = [part for part in self._parts.values() if part.exists() and part.stat().st_size]
-        lines = min(map(_whole_lines, kept), default=0)
+        begun = [part for part in self._parts.values() if part.exists()]
+        kept = [part for part in begun if part.stat().st_size]
+        lines = min(map(_whole_lines, begun), default=0)
         if kept and resume == "false":
             raise UserError(
                 f"An interrupted translation has left {lines:,} {self._unit} for {self._outputs['output']}. To "
                 f"continue it, add resume=true. To start again, delete them: {system.shell_command('rm', *kept)}"
             )
-        if kept and len(kept) < len(self._parts):
+        if kept and len(begun) < len(self._parts):
             raise UserError(f"{kept[0]} was begun with other outputs. Give the same ones with resume={resume}.")
-        if resume == "true" and not lines:
+        if resume == "true" and not kept:
             raise UserError(
                 f"There is nothing to resume: no interrupted translation has left {self._parts['output']}. Leave out "
                 "resume=true, or give resume=auto."

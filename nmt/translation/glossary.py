@@ -211,9 +211,11 @@ def _alternatives(form: str, vocabulary: Vocabulary, kept: bool, glued: bool) ->
 
 def uses(glossary: Glossary, source: str, text: str, vocabulary: Vocabulary) -> list[Use]:
     """The terms of a source and where each stands in its translation, in the order of the source."""
-    found: list[Use] = []
+    found: dict[int, Use] = {}
     taken: list[Span] = []
-    for match in glossary.find(source):
+    matches = glossary.find(source)
+    # The longest first: "York" must not take a part of "New York".
+    for number, match in sorted(enumerate(matches), key=lambda each: -max(map(len, each[1].targets))):
         whole = _is_whole(match, source, vocabulary)
         pattern = "|".join(_pattern(form, whole) for form in sorted(match.targets, key=len, reverse=True))
         flags = re.IGNORECASE * (not match.kept)
@@ -225,9 +227,9 @@ def uses(glossary: Glossary, source: str, text: str, vocabulary: Vocabulary) -> 
         elif not any(_writes(vocabulary, form) for form in match.targets):
             reason = "the model has no pieces for it"
         else:
-            reason = "it stands where a long line was cut"
-        found.append(Use(match, span, reason))
-    return found
+            reason = "it is not in the translation, as where a long line was cut"
+        found[number] = Use(match, span, reason)
+    return [found[number] for number in range(len(matches))]
 
 
 def _pattern(form: str, whole: bool) -> str:

@@ -2,12 +2,14 @@
 
 import csv
 import io
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
 from nmt.data.languages import UNNAMED, canonical
-from nmt.data.lines import open_lines
+from nmt.data.lines import read_lines
 from nmt.data.streams import open_binary
 from nmt.system.errors import UserError
 from nmt.system.terminal import print_message
@@ -55,7 +57,7 @@ def read_terms(path: Path, languages: tuple[str, str]) -> list[Entry]:
         UserError: the file is missing or broken, has a line without two terms, or has no terms.
     """
     kind = path.suffix.lower()
-    entries = list(_tbx(path, languages) if kind == ".tbx" else _table(path, "," if kind == ".csv" else "\t"))
+    entries = list(_tbx(path, languages) if kind == ".tbx" else _table(path, kind == ".csv"))
     if not entries:
         raise UserError(f"{path} has no terms. {_CURE}")
     return entries
@@ -63,19 +65,25 @@ def read_terms(path: Path, languages: tuple[str, str]) -> list[Entry]:
 
 def terms_of(terms: Mapping[str, str | Sequence[str]]) -> list[Entry]:
     """Terms from a mapping: source term -> target term, or its forms."""
-    return [
-        Entry(_forms(source), _forms(target) if isinstance(target, str) else list(target), f"glossary['{source}']")
-        for source, target in terms.items()
-    ]
+    entries = []
+    for source, target in terms.items():
+        forms = _forms(target if isinstance(target, str) else "|".join(target))
+        entry = Entry(_forms(source), forms, f"glossary['{source}']")
+        if not (entry.sources and entry.targets):
+            raise UserError(f"{entry.place}: a source and a target term are expected.")
+        entries.append(entry)
+    return entries
 
 
 def _forms(cell: str) -> list[str]:
-    return [form.strip() for form in cell.split("|")]
+    return [form.strip() for form in cell.split("|") if form.strip()]
 
 
-def _table(path: Path, delimiter: str) -> Iterator[Entry]:
-    with open_lines(path) as lines:
-        yield from _rows(lines, str(path), delimiter)
+def _table(path: Path, is_csv: bool) -> Iterator[Entry]:
+    lines = read_lines(path)
+    # What separates cells stands in most lines, outside of quotes.
+    counts = Counter(mark for line in lines for mark in set(re.sub('"[^"]*"', "", line)) & {",", ";"})
+    return _rows(lines, str(path), "\t" if not is_csv else ";" if counts[";"] > counts[","] else ",")
 
 
 def _rows(lines: Iterable[str], name: str, delimiter: str) -> Iterator[Entry]:
@@ -83,10 +91,7 @@ def _rows(lines: Iterable[str], name: str, delimiter: str) -> Iterator[Entry]:
     for number, line in enumerate(lines, 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
-        cells = line.split("\t")
-        if delimiter == ",":
-            mark = ";" if line.count(";") > line.count(",") else ","
-            cells = next(csv.reader([line], delimiter=mark))
+        cells = line.split("\t") if delimiter == "\t" else next(csv.reader([line], delimiter=delimiter))
         if len(cells) < 2 or not all(map(str.strip, cells[:2])):
             raise UserError(f"{name}, line {number}: a source and a target term are expected. {_CURE}")
         if any(map(str.strip, cells[2:])) and not is_wider:
@@ -94,7 +99,7 @@ def _rows(lines: Iterable[str], name: str, delimiter: str) -> Iterator[Entry]:
             print_message(f"note: {name}, line {number}: columns after the second one are not read. Forms go after |.")
         if number == 1 and [cell.strip().lower() for cell in cells[:2]] == ["source", "target"]:
             continue
-        forms = [[form for form in _forms(cell) if form] for cell in cells[:2]]
+        forms = [_forms(cell) for cell in cells[:2]]
         if not all(forms):
             raise UserError(f"{name}, line {number}: a source and a target term are expected. {_CURE}")
         yield Entry(forms[0], forms[1], f"{name}, line {number}")

@@ -79,7 +79,7 @@ def test_what_is_missing_is_held_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize("ending", ["jsonl", "csv", "tsv", "parquet"])
 def test_one_file_is_a_data_set_of_one_split(ending: str, tmp_path: Path) -> None:
     path = tmp_path / f"train.{ending}"
-    table = datasets.Dataset.from_list(translations(300))
+    table = datasets.Dataset.from_list([*translations(299), {"de": "null", "en": "NA"}])
     if ending == "jsonl":
         table.to_json(str(path))
     elif ending == "parquet":
@@ -88,6 +88,7 @@ def test_one_file_is_a_data_set_of_one_split(ending: str, tmp_path: Path) -> Non
         table.to_csv(str(path), index=False, sep="\t" if ending == "tsv" else ",")
     data = Hub(str(path))
     data.check()
+    assert "null" in [line for name in data.splits() for line in data.read(name).source]
     assert [len(data.read(name).source) for name in data.splits()] == [260, 20, 20]
     with pytest.raises(UserError, match=rf"There is no file .*Did you mean 'train\.{ending}'"):
         Hub(str(tmp_path / f"trian.{ending}")).check()

@@ -130,6 +130,10 @@ def test_there_must_be_something_to_resume(trained: Path, here: Path, capfd: Cap
     assert (here / "out.txt").read_text(encoding="utf-8") == "one\n"
     write_lines(here / "out.txt.part", ["somebody else's"])
     assert "has left 1 lines for" in refusal(capfd, here, "translate", *line, "output=out.txt")
+    (here / "out.txt.part").write_text("on")  # killed in its first line, which "0 lines, add resume=true" is about
+    assert "has left 0 lines for" in refusal(capfd, here, "translate", *line, "output=out.txt")
+    assert call("translate", *line, "output=out.txt", "resume=true") == 0
+    assert (here / "out.txt").read_text(encoding="utf-8") == "one\n"
 
 
 def test_one_process_writes_a_file(trained: Path, here: Path, capfd: Capture) -> None:

@@ -152,6 +152,14 @@ def test_files_of_terms(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> No
     assert capfd.readouterr().err.count("columns after the second one are not read") == 1
     sheet.write_text('source;target\n"Hund";"hound; dog"\n')
     assert [(each.sources, each.targets) for each in read_terms(sheet, ("de", "en"))] == [(["Hund"], ["hound; dog"])]
+    sheet.write_text('eins;uno, uno\n"zwei, drei";due\nrot;crimson\n')
+    assert [each.sources[0] for each in read_terms(sheet, ("de", "en"))] == ["eins", "zwei, drei", "rot"]
+    assert terms_of({"Hund": "hound |", "Katze": ["", "cat"]}) == [
+        (["Hund"], ["hound"], "glossary['Hund']"),
+        (["Katze"], ["cat"], "glossary['Katze']"),
+    ]
+    with pytest.raises(UserError, match=r"glossary\['Hund'\]: a source and a target term are expected"):
+        terms_of({"Hund": " | "})
     base.write_text(
         '<?xml version="1.0"?><!DOCTYPE martif SYSTEM "TBXcoreStructV02.dtd"><martif type="TBX"><text><body>'
         '<termEntry id="1"><langSet xml:lang="de-DE">'
