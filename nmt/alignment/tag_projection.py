@@ -257,6 +257,8 @@ class _TaggedWords:
         if sentence < 0:
             return 0
         (begin, end), (low, high) = self.linked.sentences[sentence]
+        if source[begin:end].isspace():  # between sentences: it is kept
+            return min(low + tag.start - begin, high)
         left = bisect_left(self.source_starts, tag.start)  # words that begin before the tag
         right = bisect_left(self.source_starts, tag.end)
         first, last = bisect_left(self.source_starts, begin), bisect_left(self.source_starts, end)

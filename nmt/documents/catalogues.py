@@ -206,7 +206,7 @@ def _scalar(
     node: Any, string: CatalogueString, raw: str, in_flow: bool
 ) -> tuple[Segment, str, Callable[[Segment], str]]:
     """The segment of a YAML string, what stands there, and how it is written: in its style if that is possible."""
-    special = re.compile(r"[\n\r\t]" + ("|[][{},]" if in_flow else ""))
+    special = re.compile(r"[\n\r\t]" + ("|[][{},?]" if in_flow else ""))
 
     def write_block(segment: Segment) -> str:
         ending = "\r\n" if "\r\n" in raw else "\n"

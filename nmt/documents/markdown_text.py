@@ -1,5 +1,6 @@
 """Markdown (.md): the text of headings, paragraphs, lists and tables. Code, HTML and addresses are kept."""
 
+import itertools
 import re
 from collections.abc import Sequence
 from functools import partial
@@ -18,7 +19,10 @@ _ADDRESS = r"\((?:[^()\\]|\\.|\((?:[^()\\]|\\.)*\))*\)"
 _LINK_END = rf"\](?:{_ADDRESS}|\[[^\]]*\])?"
 _IMAGE = rf"!\[(?:[^\[\]\\]|\\.|\[[^\]]*\])*{_LINK_END}"
 _TASK = re.compile(r"\[[ xX]\][ \t]+")
-_SPECIAL = re.compile(r"[\\`*\[\]<|]|(?<!\w)_|_(?!\w)|&(?=#?\w+;)|^(?=#{1,6}\s|[-+>]\s)|(?<=^\d)(?=[.)]\s)")
+_FOOTNOTE = re.compile(r"(\[\^[^\]\s]+\])(?::[ \t]*)?")
+_SPECIAL = re.compile(
+    r"(?P<number>^\d{1,9}(?=[.)]\s))|[\\`*\[\]<|]|(?<!\w)_|_(?!\w)|&(?=#?\w+;)|^(?=#{1,6}\s|[-+>]\s)", re.MULTILINE
+)
 
 
 def read_markdown(text: str, slots: Slots) -> str:
@@ -47,7 +51,7 @@ def read_markdown(text: str, slots: Slots) -> str:
         built = inline(tokens, unescape=str, collapse=False)
         if built is not None and is_language(built.segment.text):
             hard = next((token.raw for token in tokens if token.value == "\n"), "\n")
-            mark = slots.add(built.segment, built.raw, partial(_written, hard))
+            mark = slots.add(_labelled(built.segment), built.raw, partial(_written, hard))
             marks.append((begin + len(built.before), at - len(built.after), mark))
     return marked(text, marks)
 
@@ -65,7 +69,16 @@ def _tokens(children: Sequence["Block"], text: str, at: int, end: int) -> list[T
         todo[-1].content = todo[-1].content[len(task[0]) :]
         at = task.end()
     while todo:
+        if note := _FOOTNOTE.match(text, at):
+            raw = note[0] if not tokens else note[1]  # with the colon of a definition
+            if _take(todo, raw):
+                tokens.append(Token("lone", raw))
+                at += len(raw)
+                continue
         child = todo.pop()
+        if child.type == "text" and (note := _FOOTNOTE.search(child.content)) and note.start():
+            todo.append(child.copy(content=child.content[note.start() :]))
+            child.content = child.content[: note.start()]
         if child.type == "text" and not child.content:
             continue
         if child.markup == "autolink":
@@ -80,6 +93,34 @@ def _tokens(children: Sequence["Block"], text: str, at: int, end: int) -> list[T
         tokens.append(token._replace(raw=match[0]))
         at = match.end()
     return tokens
+
+
+def _take(todo: list["Block"], note: str) -> bool:
+    """Take a footnote's mark from the end of what is to do, if it is there: as text, or as a link by reference."""
+    if todo[-1].type == "link_open":
+        while todo.pop().type != "link_close":
+            pass
+        return True
+    texts = itertools.takewhile(lambda child: child.type == "text", reversed(todo))
+    if not "".join(child.content for child in texts).startswith(note):
+        return False
+    while note:
+        content = todo[-1].content
+        todo[-1].content, note = content[len(note) :], note[len(content) :]
+        if not todo[-1].content:
+            todo.pop()
+    return True
+
+
+def _labelled(segment: Segment) -> Segment:
+    """A segment whose links by reference name their definitions, whatever becomes of their text."""
+    tags = []
+    for tag in segment.tags:
+        if (end := re.match(r"\](?:\[\])?(?![\[(])", tag.closing)) and tag.opening.endswith("["):
+            label = f"][{segment.text[tag.start : tag.end]}]"
+            tag = tag._replace(closing=label + tag.closing[end.end() :])
+        tags.append(tag)
+    return Segment(segment.text, tuple(tags))
 
 
 def _pattern(child: "Block") -> tuple[str, Token]:
@@ -104,6 +145,6 @@ def _pattern(child: "Block") -> tuple[str, Token]:
 
 def _written(hard: str, segment: Segment) -> str:
     def escape(text: str) -> str:
-        return _SPECIAL.sub(lambda special: "\\" + special[0], text).replace("\n", hard)
+        return _SPECIAL.sub(lambda m: f"{m[0]}\\" if m["number"] else f"\\{m[0]}", text).replace("\n", hard)
 
     return segment.render(escape)

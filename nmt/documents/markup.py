@@ -18,6 +18,7 @@ _HTML = re.compile(_PARTS.format(raw=_RAW), re.VERBOSE | re.DOTALL | re.IGNORECA
 # Numbers name the tags of some libraries for messages: <0>text</0>.
 _STRING = re.compile(_PARTS.format(raw="").replace("[A-Za-z_:]", "[A-Za-z_:0-9]"), re.VERBOSE | re.DOTALL)
 _BRACES = re.compile(r"(\{\\[^{}]*\}|<[^<>]*>)")
+_OPEN = "?"  # the closing tag of a pair that is not closed yet
 _SPACE = re.compile(r"[ \t\r\n\f]+")
 
 
@@ -160,9 +161,9 @@ def _segment(tokens: Sequence[Token], unescape: Callable[[str], str], collapse: 
             if value is None:
                 value = unescape(tokens[number].raw)
                 value = _SPACE.sub(" ", value) if collapse else value
-                if collapse and value.startswith(" ") and text[-1:].isspace():
-                    value = value[1:]
-                    tags.keep_space(len(text))
+            # One space is text; the other one stays beside the tag between them.
+            if value.startswith(" ") and text[-1:].isspace() and (tags.keep_space(len(text)) or collapse):
+                value = value[1:]
             text += value
             number += 1
             continue
@@ -185,14 +186,16 @@ class _Tags:
         self._opened = dict[int, int]()  # number of an opening token -> number of its tag
         self._latest = -1  # the tag, single or closed, that stands at the end of the text
 
-    def keep_space(self, at: int) -> None:
-        """Keep a space after the tag at the end of the text, as there is one before it, too."""
-        if self._latest >= 0 and self.tags[self._latest].end == at:
-            tag = self.tags[self._latest]
-            if tag.closing:
-                self.tags[self._latest] = tag._replace(closing=f"{tag.closing} ")
-            else:
-                self.tags[self._latest] = tag._replace(opening=f"{tag.opening} ")
+    def keep_space(self, at: int) -> bool:
+        """Keep a space after the tag at the end of the text, as there is one before it, too; whether there is a tag."""
+        if self._latest < 0 or self.tags[self._latest].end != at:
+            return False
+        tag = self.tags[self._latest]
+        is_closed = tag.closing not in ("", _OPEN)
+        self.tags[self._latest] = (
+            tag._replace(closing=f"{tag.closing} ") if is_closed else tag._replace(opening=f"{tag.opening} ")
+        )
+        return True
 
     def add(self, group: range, at: int) -> None:
         """Add the tags of a group of tokens between two texts: closing ones, single ones, opening ones."""
@@ -208,7 +211,7 @@ class _Tags:
             elif token.kind == "open" and partner is not None and partner not in group:
                 self._add_single(single, at, inside)
                 self._opened[number] = len(self.tags)
-                self.tags.append(Tag(at, at, token.raw, "?"))
+                self.tags.append(Tag(at, at, token.raw, _OPEN))
                 self._latest, single, inside = -1, "", True
             else:  # alone, or a pair with no text
                 end = partner if token.kind == "open" and partner is not None else number
@@ -219,6 +222,7 @@ class _Tags:
 
     def _add_single(self, raw: str, at: int, inside: bool) -> None:
         if raw and inside:
+            self._latest = len(self.tags) - 1
             self.tags[-1] = self.tags[-1]._replace(opening=self.tags[-1].opening + raw)
         elif raw:
             self._latest = len(self.tags)

@@ -13,7 +13,11 @@ from nmt.text.tags import Segment, Tag
 #: Characters of a line, lines of a cue, characters a second: the usual limits of subtitles.
 LINE, LINES, SPEED = 42, 2, 21
 _TIME = r"(?:(\d{1,3}):)?(\d{1,2}):(\d{2})[.,](\d{1,3})"
-_CUE = re.compile(rf"^{_TIME}[ \t]+-->[ \t]+{_TIME}[^\r\n]*\r?\n((?:(?=[^\r\n]*[^\s])[^\r\n]++(?:\r?\n|\Z))+)", re.M)
+# The number and the times of the next cue are not text, even without an empty line before them.
+_NEXT = r"(?!(?:[ \t]*\d+[ \t]*\r?\n)?[\d:]*\d[.,]\d{1,3}[ \t]+-->)"
+_LINE = rf"{_NEXT}(?=[^\r\n]*[^\s])[^\r\n]++(?:\r?\n|\Z)"
+_CUE = re.compile(rf"^{_TIME}[ \t]+-->[ \t]+{_TIME}[^\r\n]*\r?\n((?:{_LINE})+)", re.M)
+_FRAME = re.compile(rf"^(?:[ \t]*\d+[ \t]*|{_TIME}[ \t]+-->.*)$", re.M)
 _DASH = re.compile(r"^(?:[ \t]|<[^<>]*+>|\{\\[^{}]*+\})*+[-–—‐][ \t]*", re.M)
 _FINAL = re.compile(r"[.!?…。！？؟।♪:][\])}\"'»“”’]*$")
 _BREAK = "\x1e"  # stands for the end of a cue in a segment
@@ -39,6 +43,8 @@ def read_srt(text: str, slots: Slots) -> str:
     """
     if text.strip() and not re.search(rf"{_TIME}[ \t]+-->", text):
         raise ValueError("it has no cue with times (00:00:01,000 --> 00:00:02,000)")
+    outside = _FRAME.sub("", _CUE.sub("", text)).splitlines()
+    slots.notes["lines outside of cues, which are not translated"] += sum(map(is_language, outside))
     return _read(text, slots, str, str)
 
 
@@ -69,8 +75,10 @@ def _read(text: str, slots: Slots, unescape: Callable[[str], str], escape: Calla
 def _parts(cue: re.Match[str], unescape: Callable[[str], str]) -> list[_Part]:
     """The parts of a cue: one, or one for each line that begins with a speaker's dash."""
     content = cue[9]
-    dashes = [dash.end() for dash in _DASH.finditer(content)]
-    starts = dashes if len(dashes) > 1 else [0]
+    dashes = list(_DASH.finditer(content))
+    starts = [dash.end() for dash in dashes] if len(dashes) > 1 else [0]
+    if len(dashes) > 1 and dashes[0].start():
+        starts = [0, *starts]
     ends = [*(content.rfind("\n", 0, start) + 1 for start in starts[1:]), len(content)]
     hours, minutes, seconds, thousandths, *rest = (float(part or 0) for part in cue.groups()[:8])
     begins = hours * 3600 + minutes * 60 + seconds + thousandths / 1000

@@ -107,6 +107,27 @@ def test_markdown(tmp_path: Path) -> None:
     assert written.decode() == expected.replace("</B>", "</b>")
 
 
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("a.md", "eins `zwei` drei. `vier` Fünf.\n"),
+        ("a.md", "eins `zwei`  \n\\# drei  \n3\\. vier [^1] fünf[^2].\n\n[^1]: sechs\n"),
+        ("a.html", "<p>eins <img><br>zwei <b><img> drei</b></p>"),
+        ("a.srt", "1\n00:00:01,000 --> 00:00:02,000\neins.\n2\n00:00:03,000 --> 00:00:04,000\nzwei.\n- ja.\n- nein.\n"),
+    ],
+)
+def test_what_stands_between_words_stays_there(tmp_path: Path, name: str, data: str) -> None:
+    seen, written = translate(tmp_path / name, data.encode(), str.upper)
+    assert written.decode().lower() == data.lower()
+    assert translate(tmp_path / name, written, str)[0] == [text.upper() for text in seen]
+
+
+def test_links_by_reference_keep_their_labels(tmp_path: Path) -> None:
+    end = "\n\n[eins zwei]: http://a\n[drei]: http://b\n"
+    _, written = translate(tmp_path / "a.md", f"Rot [eins zwei], [drei][] und [vier][drei].{end}".encode(), str.upper)
+    assert written.decode() == f"ROT [EINS ZWEI][eins zwei], [DREI][drei] UND [VIER][drei].{end}"
+
+
 def test_a_translation_is_no_markup(tmp_path: Path) -> None:
     odd = "# a_b *c* [d](e) <f> `g` & &amp; |"
     for name, data in (("a.md", b"Hallo\n"), ("a.html", b"<p>Hallo</p>")):

@@ -50,6 +50,13 @@ def test_long_cues_are_wrapped_and_reported(tmp_path: Path) -> None:
     assert all(len(re.sub("<.*?>", "", line)) <= 42 for line in cue)
 
 
+def test_text_outside_of_cues_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "a.srt").write_text("1\n00:00:01,000 --> 00:00:02,000\n\neins.\n\n12\n", encoding="utf-8")
+    assert read_document(tmp_path / "a.srt", "de", "en").notes == [
+        "lines outside of cues, which are not translated: 1."
+    ]
+
+
 def test_a_tag_over_a_cut_is_closed_and_opened_again(tmp_path: Path) -> None:
     cue = "00:00:0{0},000 --> 00:00:0{0},900\n{1}\n\n".format
     data = (cue(1, "eins <i>zwei") + cue(2, "drei</i> vier.")).encode()
