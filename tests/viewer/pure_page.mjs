@@ -51,8 +51,10 @@ test("text by code points, controls made visible", () => {
 });
 
 test("words of two texts", () => {
-  const kinds = compareWords("a b c", "a x c d").map(({ word, kind }) => `${word}:${kind}`);
+  const kinds = compareWords("a b c", "a x c d").map(({ word, kind }) => `${word.trim()}:${kind}`);
   assert.deepEqual([...kinds].sort(), ["a:same", "b:one", "c:same", "d:two", "x:two"]);
+  const letters = compareWords("我爱北京 und", "我爱南京 und").map(({ word, kind }) => word.trim() + kind[0]);
+  assert.deepEqual(letters, ["我s", "爱s", "北o", "南t", "京s", "unds"]);
 });
 
 test("the address keeps any text", () => {

@@ -186,6 +186,26 @@ def test_enter_translates_and_a_beginning_does_not_outlive_its_sentence(ask: Vis
     assert page.get_by_label("Translation begins with").first.input_value() == "blue"
 
 
+def test_the_controls_say_what_the_address_says(ask: Visit, server: str) -> None:
+    page = ask(server)
+    page.get_by_label("Text to translate").fill("rot vier")
+    page.get_by_label("Text to translate").press("Enter")
+    model, other, beam = (page.get_by_label(name).first for name in ("Model", "Compare with", "Beam size"))
+    assert other.input_value() == "conv"
+    page.get_by_label("Model").first.select_option("transformer")
+    page.locator("#about", has_text="transformer").wait_for()
+    assert (model.input_value(), other.input_value()) == ("transformer", "learnt"), "never beside itself"
+    beam.fill("2")
+    beam.press("Tab")
+    page.locator("#translate .status", has_text="Translated in").wait_for()
+    page.locator("#whatif").get_by_label("Source").fill("vier rot")
+    page.locator("#alignment").get_by_label("Head", exact=True).select_option("1.1")
+    assert page.locator("#whatif").get_by_label("Source").input_value() == "vier rot", "what is not sent stays"
+    page.go_back()
+    page.locator("#about", has_text="learnt").wait_for()
+    assert (model.input_value(), other.input_value(), beam.input_value()) == ("learnt", "conv", "")
+
+
 def test_a_weight_leads_to_what_if(ask: Visit, server: str) -> None:
     """One click from a weight to what the step would say without the others, of whichever model is shown."""
     page = ask(server, "&with=transformer")

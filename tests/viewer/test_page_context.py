@@ -13,20 +13,36 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server with an untrained run that sees two sentences before the source, and its evaluation."""
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An untrained run that sees two sentences before the source, and its evaluation."""
     folder = tmp_path_factory.mktemp("context")
     line = [*SMALL, "data=documents", "context.sentences=2", "name=x", f"checkpoints={folder}", "trainer.steps=1"]
     line += [f"cache={folder / 'cache'}", "data.train_documents=26", "data.valid_documents=2", "data.test_documents=2"]
     assert call("train", *line) == 0
     assert call("evaluate", f"run={folder / 'x'}", "pictures=0", "device=cpu", "threads=1") == 0
-    program, found = begin(folder / "x", Path(folder))
+    return Path(folder / "x")
+
+
+@pytest.fixture(scope="module")
+def address(run: Path, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A server with the page of this kind."""
+    program, found = begin(run, run.parent, f"page={request.param}")
     with program:
         yield found
         program.send_signal(signal.SIGTERM)
         assert program.wait(TIMEOUT) == 0
 
 
+@pytest.mark.parametrize("address", ["plain"], indirect=True)
+def test_the_lines_of_the_plain_page_are_one_document(visit: Visit, address: str) -> None:
+    page = visit(f"{address}#text=12 feet%0A1 metre", shows="main form")
+    with page.expect_request("**/v1/translate") as asked:
+        page.get_by_role("button", name="Translate").click()
+    assert asked.value.post_data_json["documents"] == "one"
+    page.locator(".line").nth(1).wait_for()
+
+
+@pytest.mark.parametrize("address", ["full"], indirect=True)
 def test_the_sentences_before_a_text(ask: Visit, address: str) -> None:
     page = ask(address)
     assert page.locator("#alignment").get_by_label("Attention", exact=True).count() == 0
@@ -66,6 +82,7 @@ def test_the_sentences_before_a_text(ask: Visit, address: str) -> None:
     assert page.locator("#why .stages tbody tr").count() < shown, "the pieces before are rows of the stages, too"
 
 
+@pytest.mark.parametrize("address", ["full"], indirect=True)
 def test_a_sentence_of_the_evaluation_opens_with_those_before_it(ask: Visit, address: str) -> None:
     """So its translation is that of the evaluation."""
     page = ask(address)

@@ -13,22 +13,26 @@ const SAME_WORDS =
 
 const SAME = 0.01; // nats: below this, percentages do not show a divergence
 
+// A word with the space after it; in scripts without spaces between words, a letter.
+const ALONE = "\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\p{Script=Thai}\\p{Script=Lao}\\p{Script=Khmer}";
+const WORD = new RegExp(`(?:[${ALONE}]\\p{M}*|(?:(?![${ALONE}])\\S)+)\\s*`, "gu");
+
 /**
  * The words of two texts, aligned by the longest common subsequence.
  * @returns {{word: string, kind: "same" | "one" | "two"}[]} "one" stands in the first text only.
  */
 export function compareWords(one, two) {
-  const [a, b] = [one.split(/\s+/).filter(Boolean), two.split(/\s+/).filter(Boolean)];
+  const [a, b] = [one.match(WORD) ?? [], two.match(WORD) ?? []];
   const best = Array.from({ length: a.length + 1 }, () => new Array(b.length + 1).fill(0));
   for (let i = a.length - 1; i >= 0; i--) {
     for (let j = b.length - 1; j >= 0; j--) {
-      best[i][j] = a[i] === b[j] ? best[i + 1][j + 1] + 1 : Math.max(best[i + 1][j], best[i][j + 1]);
+      best[i][j] = a[i].trim() === b[j].trim() ? best[i + 1][j + 1] + 1 : Math.max(best[i + 1][j], best[i][j + 1]);
     }
   }
   const found = [];
   let [i, j] = [0, 0];
   while (i < a.length || j < b.length) {
-    if (i < a.length && j < b.length && a[i] === b[j]) {
+    if (i < a.length && j < b.length && a[i].trim() === b[j].trim()) {
       found.push({ word: a[i++], kind: "same" });
       j++;
     } else if (j >= b.length || (i < a.length && best[i + 1][j] >= best[i][j + 1]))
@@ -44,7 +48,10 @@ export function marked(own, other, direction = "auto") {
   return h(
     "p",
     { class: "sentence", dir: direction },
-    words.flatMap(({ word, kind }) => [kind === "same" ? visible(word) : h("mark", {}, visible(word)), " "]),
+    words.flatMap(({ word, kind }) => [
+      kind === "same" ? visible(word.trim()) : h("mark", {}, visible(word.trim())),
+      word === word.trim() ? "" : " ",
+    ]),
     words.length ? null : h("em", {}, "(empty)"),
   );
 }

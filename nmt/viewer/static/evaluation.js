@@ -64,6 +64,8 @@ export class CorpusSection {
       this.missing = second && !found.compared ? missing : null;
       this.draw();
     } catch (error) {
+      if (String(query) !== this.shown) return;
+      this.shown = ""; // the next translation tries again
       this.part.body.replaceChildren(h("p", { class: "problem", role: "alert" }, error.message));
     }
   }

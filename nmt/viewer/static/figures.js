@@ -5,6 +5,10 @@ import { percent, shortened } from "./text.js";
 
 const ROW = 26;
 const LETTER = 8; // pixels, about the width of a letter
+/** About the width of a text in pixels. */
+export const widthOf = (text) =>
+  [...text].reduce((sum, char) => sum + (char.codePointAt(0) < 0x2e80 ? LETTER : 15), 0);
+const widestOf = (texts) => Math.max(3 * LETTER, ...texts.map(widthOf));
 
 /** Self-attention has the side that asks at the left, as BertViz draws it; else the source is left, as it is read. */
 export const rowsAreLeft = (view) => view.use === "encoder" || view.use === "decoder";
@@ -107,11 +111,12 @@ function cellColours(weight) {
 
 /** A matrix as a picture: rows downwards, columns with slanted labels, weights in per cent. */
 export function matrixFigure(view, kept, title = "") {
-  const widest = (units) => Math.max(3, ...units.map((unit) => [...unit.label].length));
-  const left = Math.min(180, LETTER * widest(view.rows) + 14);
-  const above = Math.min(140, 6.4 * widest(view.columns) + 24) + (title ? 20 : 0);
+  const widest = (units, most) => widestOf(units.map((unit) => shortened(unit.label, most)));
+  const corners = (view.sides ?? []).map((says) => `${says.split(",")[0]} →`);
+  const left = Math.max(widest(view.rows, 20), 0.8 * widestOf(corners)) + 14;
+  const above = 0.8 * widest(view.columns, 18) + 24 + (title ? 20 : 0);
   const cell = 34;
-  const width = left + cell * view.columns.length + 70;
+  const width = Math.max(left + cell * view.columns.length + 70, 1.15 * widthOf(title) + 12);
   const height = above + cell * view.rows.length + 8;
   const picture = s("svg", { viewBox: `0 0 ${width} ${height}`, "font-size": 14 });
   if (title) picture.append(s("text", { x: 6, y: 16, fill: "currentColor", "font-weight": 600 }, title));
@@ -183,9 +188,8 @@ export function matrixFigure(view, kept, title = "") {
  * @param {{label: string, value: number, says: string}[]} rows the text of each value stands at the right.
  */
 export function barsFigure(rows, title) {
-  const letters = (texts) => Math.max(4, ...texts.map((text) => [...text].length));
-  const left = Math.min(190, LETTER * letters(rows.map(({ label }) => label)) + 14);
-  const right = Math.min(220, LETTER * letters(rows.map(({ says }) => says)) + 14);
+  const left = widestOf(rows.map(({ label }) => shortened(label, 20))) + 14;
+  const right = widestOf(rows.map(({ says }) => says)) + 14;
   const [wide, above] = [260, 30];
   const [low, high] = [Math.min(0, ...rows.map(({ value }) => value)), Math.max(0, ...rows.map(({ value }) => value))];
   const x = (value) => left + (wide * (value - low)) / (high - low || 1);
@@ -208,7 +212,6 @@ export function barsFigure(rows, title) {
 }
 
 /** The width of a text in pixels, about: letters of Chinese, Japanese and Korean are wide. */
-const widthOf = (text) => [...text].reduce((sum, char) => sum + (char.codePointAt(0) < 0x2e80 ? LETTER : 15), 0);
 
 /**
  * A table as a picture: texts flush left, numbers flush right.

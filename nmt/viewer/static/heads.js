@@ -1,6 +1,7 @@
 /** All heads at once: a small matrix for each, a row of them for each layer. */
 
 import { choice, roving, s } from "./dom.js";
+import { widthOf } from "./figures.js";
 import { valueOf } from "./matrix.js";
 import { percent, shortened } from "./text.js";
 import { headTitle, partners, viewOf } from "./weights.js";
@@ -60,7 +61,7 @@ export function headsFigure(grid, width) {
   const [view] = grid[0];
   const [rows, columns] = [view.rows.length, view.columns.length];
   const across = Math.max(...grid.map((row) => row.length));
-  const longest = (units) => 6.2 * Math.min(14, Math.max(...units.map(({ label }) => [...label].length))) + 10;
+  const longest = (units) => 0.78 * Math.max(...units.map(({ label }) => widthOf(shortened(label, 14)))) + 10;
   const beside = (margin) => Math.floor(((width - margin) / across - 14) / columns);
   const named = beside(longest(view.rows)) >= 9; // smaller ones have no room for words
   const [left, above] = named ? [longest(view.rows), longest(view.columns)] : [4, 4];

@@ -11,7 +11,7 @@ import { WhatIf } from "./question.js";
 import { Settings, UNASKED } from "./state.js";
 import { Terms } from "./terms.js";
 import { shortened, spelling, visible } from "./text.js";
-import { section, Viewer } from "./viewer.js";
+import { redraw, section, Viewer } from "./viewer.js";
 import { crossHead } from "./weights.js";
 
 const INCLUDE = ["alignment", "weights", "self_weights", "alternatives", "stages", "vectors", "beam", "doubt"];
@@ -148,11 +148,10 @@ class Page {
     this.whatif.element.hidden = !model.attends || this.isAided;
     if (!model.attends) return;
     this.question.show(own, () => ({ ...request(), ...(prefix ? { prefix } : {}) }), model);
-    const { text } = this.viewer.hypothesis;
-    const isUsual = !prefix && !this.isAided && !this.settings.get("beam");
-    const target = shown !== own || !isUsual || this.viewer.hypothesis !== own.hypotheses[0] ? text : null;
     const { settings } = this;
     const { hypothesis } = this.viewer;
+    const isUsual = !prefix && !this.isAided && !settings.get("beam") && !settings.get("nbest");
+    const target = shown !== own || !isUsual || hypothesis !== own.hypotheses[0] ? hypothesis.text : null;
     const shift = Number(settings.get("shift") || hypothesis.alignment?.shift || 0);
     const view = { head: crossHead(hypothesis, settings), shift };
     this.explanation.show(shown, model, target, view);
@@ -167,24 +166,16 @@ class Page {
   /** The box, the settings, and the button. */
   form() {
     const { settings } = this;
-    const names = this.models.map((model) => [model.id, named(model)]);
-    this.box = h(
-      "textarea",
-      { rows: 2, dir: "auto", lang: this.first.source ?? null },
-      this.text,
-    );
-    this.before = h("textarea", { rows: 2, dir: "auto", lang: this.first.source ?? null }, settings.get("context"));
-    this.prefix = h("input", { type: "text", dir: "auto", value: settings.get("prefix") });
+    this.chosen = h("span", { class: "controls" });
+    this.limits = {};
+    const written = { rows: 2, dir: "auto", lang: this.first.source ?? null };
+    this.box = h("textarea", written);
+    this.before = h("textarea", written);
+    this.prefix = h("input", { type: "text", dir: "auto" });
     this.button = h("button", { type: "submit" }, "Translate");
-    const limit = (name, label, usual, most) => {
-      const input = h("input", {
-        type: "number",
-        min: 1,
-        max: most,
-        placeholder: usual ?? "",
-        value: settings.get(name),
-      });
-      input.addEventListener("change", () => settings.set({ [name]: input.value }));
+    const limit = (name, label, max) => {
+      const input = h("input", { type: "number", min: 1, max, onchange: () => settings.set({ [name]: input.value }) });
+      this.limits[name] = input;
       return entry(label, input);
     };
     const send = () => {
@@ -205,6 +196,8 @@ class Page {
       event.preventDefault();
       send();
     });
+    const limits = [limit("beam", "Beam size", 50), limit("nbest", "Hypotheses", 20)];
+    const searched = [entry("Translation begins with", this.prefix), ...limits];
     return h(
       "form",
       {
@@ -218,35 +211,43 @@ class Page {
         ? entry("Sentences before it, a line each", this.before)
         : null,
       entry("Text to translate (Enter translates)", this.box),
-      h(
-        "div",
-        { class: "controls" },
-        this.button,
-        this.models.length > 1 ? choice("Model", names, this.first.id, (model) => settings.set({ model })) : null,
-        this.models.length > 1
-          ? choice("Compare with", [["none", "none"], ...names], this.second?.id ?? "none", (other) =>
-              settings.set({ with: other }),
-            )
-          : null,
-      ),
+      h("div", { class: "controls" }, this.button, this.chosen),
       this.status,
       h(
         "details",
         { open: !NARROW.matches || Boolean(this.terms.values().terms) },
         h("summary", {}, "Search and terms"),
-        h(
-          "div",
-          { class: "controls" },
-          entry("Translation begins with", this.prefix),
-          limit("beam", "Beam size", this.first.search?.beam_size, 50),
-          limit("nbest", "Hypotheses", 1, 20),
-        ),
+        h("div", { class: "controls" }, ...searched),
         this.terms.element,
         this.models.length > 1
           ? null
           : h("p", { class: "note" }, "To compare two models, serve both: ", h("code", {}, SERVE_TWO)),
       ),
     );
+  }
+
+  /** What was chosen, in the controls: the address may have changed without them. */
+  fill() {
+    const { settings, models } = this;
+    const { beam, nbest } = this.limits;
+    const values = { context: this.before, prefix: this.prefix, beam, nbest };
+    for (const [name, control] of [["text", this.box], ...Object.entries(values)]) {
+      const value = name === "text" ? this.text : settings.get(name);
+      if (control.value !== value) control.value = value; // else a caret would move
+    }
+    Object.assign(beam, { placeholder: this.first.search?.beam_size ?? "" });
+    Object.assign(nbest, { placeholder: 1 });
+    this.terms.fill();
+    if (models.length === 1) return;
+    const names = models.map((model) => [model.id, named(model)]);
+    const draw = () =>
+      this.chosen.replaceChildren(
+        choice("Model", names, this.first.id, (model) => settings.set({ model })),
+        choice("Compare with", [["none", "none"], ...names], this.second?.id ?? "none", (other) =>
+          settings.set({ with: other }),
+        ),
+      );
+    redraw(this.chosen, draw);
   }
 
   /** The place of documents, for the first model. */
@@ -303,7 +304,7 @@ class Page {
       settings.set({ ...ANOTHER, text });
     };
     this.tried.replaceChildren(...tried(this.first, choose));
-    await this.corpus.update(this.first, this.second);
+    this.loaded = this.corpus.update(this.first, this.second);
     const asked = ["text", "context", "prefix", "model", "with", "beam", "nbest", "terms", "keep", "memory"];
     const key = JSON.stringify(asked.map((name) => settings.get(name)));
     if (key === this.shown) {
@@ -313,10 +314,7 @@ class Page {
     }
     this.shown = key;
     const { text } = this;
-    if (this.box.value !== text) this.box.value = text;
-    if (this.before.value !== settings.get("context")) this.before.value = settings.get("context");
-    if (this.prefix.value !== settings.get("prefix")) this.prefix.value = settings.get("prefix");
-    this.terms.fill();
+    this.fill();
     if (!text.trim()) {
       this.say("Write a sentence, then choose Translate.", Boolean(this.viewer.translations));
       this.list();
@@ -338,7 +336,8 @@ class Page {
       const inParts = this.first.attends && !this.viewer.hypothesis.stages?.length;
       this.say(inParts ? `${done} ${IN_PARTS}` : done);
     } catch (error) {
-      if (key === this.shown) this.shown = ""; // Translate tries again
+      if (key !== this.shown) return; // a later request has overtaken this one
+      this.shown = ""; // Translate tries again
       this.say(error.message + this.stillShown(), true);
     }
   }
@@ -351,6 +350,7 @@ class Page {
 
   /** The reference of a sentence of the evaluation, as the first model reads it, with gold links if there are any. */
   async reference(text) {
+    await this.loaded;
     const row = this.corpus.row(text);
     if (!row?.reference.trim() || !this.first.attends) return [];
     const asked = { model: this.first.id, text, target: row.reference, include: ["alignment", "weights"] };

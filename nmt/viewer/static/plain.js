@@ -107,7 +107,9 @@ class PlainPage {
     this.say("Translating …");
     const lines = sentencesOf(text, model.source);
     try {
-      const body = { model: model.id, text: lines.flat(), include: model.attends ? ["alignment", "weights"] : [] };
+      const include = model.attends ? ["alignment", "weights"] : [];
+      const documents = model.context_sentences ? { documents: "one" } : {};
+      const body = { model: model.id, text: lines.flat(), include, ...documents };
       const { translations } = await post("v1/translate", body);
       if (asked !== this.asked) return; // a later text has overtaken this one
       const rest = [...translations];

@@ -4,6 +4,7 @@ import { post } from "./api.js";
 import { named } from "./described.js";
 import { choice, entry, h } from "./dom.js";
 import { numbersOf, pinnable, pinPhrase, stepsOf, unitWith, wordsBefore } from "./pins.js";
+import { UNASKED } from "./state.js";
 import { bestSweep } from "./telling.js";
 import { visible } from "./text.js";
 import { contextOfRequest } from "./weights.js";
@@ -38,7 +39,11 @@ export class WhatIf {
       this.answered.clear();
       this.answers.replaceChildren();
     }
-    Object.assign(this, { translation, request, model });
+    // What is written but not sent stays while nothing else is asked.
+    const question = JSON.stringify(Object.keys(UNASKED).map((name) => this.settings.get(name)));
+    const isKnown = translation === this.translation && model === this.model && question === this.asked;
+    Object.assign(this, { translation, request, model, asked: question });
+    if (isKnown) return;
     this.sent = contextOfRequest(translation).context ?? [];
     this.draw();
     for (const old of this.answers.querySelectorAll("details[open]")) old.open = false;

@@ -24,6 +24,7 @@ export function redraw(box, draw) {
     each.scrollLeft = scrolled[place] ?? 0;
   });
   if (at >= 0) controls()[at]?.focus({ preventScroll: true });
+  else if (focused && !focused.isConnected) box.querySelector('[tabindex="0"]')?.focus({ preventScroll: true });
 }
 
 /** A section with a heading; `level` is that of the heading. */

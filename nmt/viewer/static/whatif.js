@@ -13,7 +13,7 @@ export function differenceLine(words, baseline, variant) {
       .slice(from, to)
       .map((word) => visible(word.text))
       .join(" ");
-  const line = h("p", { class: "sentence" });
+  const line = h("p", { class: "sentence", dir: "auto" });
   for (const { kind, baseline: before, variant: after } of words) {
     if (kind === "same") line.append(spoken(variant, after), " ");
     else {
