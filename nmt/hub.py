@@ -55,7 +55,8 @@ class HubTranslator(RunTranslator, ModelHubMixin, library_name="nmt", pipeline_t
             UserError: see `nmt.load`.
         """
         opened = load(run, *settings)
-        super().__init__(opened._translator, opened._head, doubts=opened._doubts, linker=opened._linker)
+        of_texts = opened._translator, opened._head, opened._languages
+        super().__init__(*of_texts, opened._doubts, opened._linker, opened._keeps_words)
         self._run = Run(Path(run))
 
     @classmethod

@@ -44,6 +44,11 @@ def test_it_translates_as_the_run_does(saved: Path, trained: Path) -> None:
     loaded = HubTranslator.from_pretrained(saved, "device=cpu")
     assert texts(loaded) == expected
     assert loaded.translate(SENTENCES)[0].links()
+    (saved.parent / "pairs.tmx").write_text(
+        '<tmx version="1.4"><header srclang="*"/><body><tu><tuv xml:lang="en"><seg>kept</seg></tuv>'
+        '<tuv xml:lang="de"><seg>haus</seg></tuv></tu></body></tmx>'
+    )
+    assert [each.text for each in loaded.translate(["haus"], memory=saved.parent / "pairs.tmx")] == ["kept"]
     assert texts(nmt.load(saved)) == expected  # a run for the commands, too
     assert call("check", f"run={saved}") == 0
 
