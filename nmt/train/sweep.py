@@ -242,7 +242,8 @@ def _room(place: Path, plan: Sequence[Planned]) -> int:
     """The number of runs at a time: one per core within the memory, or one on a GPU."""
     if not plan:
         return 1
-    if choose_device(str(compose("train", plan[0].words).device)).type == "cuda":
+    words = plan[0].words
+    if choose_device(str(compose("train", [*choices_of_start(words), *words]).device)).type == "cuda":
         return 1
     needed = _needed(place)
     return max(1, min(len(plan), system.cores(), system.free_memory() // needed))

@@ -291,8 +291,9 @@ class TrainingLoop:
             return
         epoch = self.counters.epoch
         batches = (self.batches.collate(indices, epoch) for indices in self.batches.plan(epoch)[:4])
-        seconds = self.learner.seconds_per_batch(batches) * self.settings.accumulate
-        left = self.budget.seconds_left(self._spent(), seconds, self.epoch_batches / self.settings.accumulate)
+        accumulate = self.settings.accumulate
+        seconds, of_update = self.learner.seconds_per_batch(batches) * accumulate, accumulate * self.processes.count
+        left = self.budget.seconds_left(self._spent(), seconds, self.epoch_batches / of_update)
         self.display.say(f"Expected time: about {clock(left)} of training, validation not counted.")
         self._start_clock()
 
