@@ -19,25 +19,26 @@ const WORD = new RegExp(`(?:[${ALONE}]\\p{M}*|(?:(?![${ALONE}])\\S)+)\\s*`, "gu"
 
 /**
  * The words of two texts, aligned by the longest common subsequence.
- * @returns {{word: string, kind: "same" | "one" | "two"}[]} "one" stands in the first text only.
+ * @returns {{word: string, kind: "same" | "one" | "two"}[]} with the space after a word; "one" is of the first text.
  */
 export function compareWords(one, two) {
-  const [a, b] = [one.match(WORD) ?? [], two.match(WORD) ?? []];
+  const [own, other] = [one.match(WORD) ?? [], two.match(WORD) ?? []];
+  const [a, b] = [own, other].map((words) => words.map((word) => word.trim()));
   const best = Array.from({ length: a.length + 1 }, () => new Array(b.length + 1).fill(0));
   for (let i = a.length - 1; i >= 0; i--) {
     for (let j = b.length - 1; j >= 0; j--) {
-      best[i][j] = a[i].trim() === b[j].trim() ? best[i + 1][j + 1] + 1 : Math.max(best[i + 1][j], best[i][j + 1]);
+      best[i][j] = a[i] === b[j] ? best[i + 1][j + 1] + 1 : Math.max(best[i + 1][j], best[i][j + 1]);
     }
   }
   const found = [];
   let [i, j] = [0, 0];
   while (i < a.length || j < b.length) {
-    if (i < a.length && j < b.length && a[i].trim() === b[j].trim()) {
-      found.push({ word: a[i++], kind: "same" });
+    if (i < a.length && j < b.length && a[i] === b[j]) {
+      found.push({ word: own[i++], kind: "same" });
       j++;
     } else if (j >= b.length || (i < a.length && best[i + 1][j] >= best[i][j + 1]))
-      found.push({ word: a[i++], kind: "one" });
-    else found.push({ word: b[j++], kind: "two" });
+      found.push({ word: own[i++], kind: "one" });
+    else found.push({ word: other[j++], kind: "two" });
   }
   return found;
 }
