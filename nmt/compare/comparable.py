@@ -27,7 +27,8 @@ def comparable(results: Sequence[Result], baseline: str | None) -> tuple[list[Re
 
 def _differing(origin: Mapping[str, str], other: Mapping[str, str], where: str = "") -> str:
     """The fingerprints that both origins have and that differ, in words; "" if none does."""
-    return ", ".join(f"another {key}{where}" for key in origin if key in other and origin[key] != other[key])
+    differing = [key for key in origin if key in other and origin[key] != other[key]]
+    return ", ".join(f"another {key}{where}{f': {other[key]}' if key == 'search' else ''}" for key in differing)
 
 
 def _split_reason(result: Result, other: Result, split: str) -> str:

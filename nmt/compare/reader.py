@@ -36,7 +36,7 @@ TRAINING = ("minutes", "epochs", "step", "peak_memory", "peak_gpu_memory")
 
 
 def wanted_splits(run: Run, given: Split | str | None) -> list[str]:
-    """The splits on which the run is compared: the given one, or the test splits of its data set."""
+    """The splits on which the run is compared: the given one, or the test splits of its data set; those of a record."""
     if isinstance(given, Split):
         return [given.name]
     if given is not None:
@@ -44,6 +44,8 @@ def wanted_splits(run: Run, given: Split | str | None) -> list[str]:
     tests = [name for name in run.facts().get("text", {}) if name not in ("train", "valid")]
     if not tests and not run.splits():
         raise UserError("its data set has no test split. Give split=valid, or source=FILE reference=FILE.")
+    if not run.best.exists() and run.splits():
+        tests = [name for name in tests if name in run.splits()]
     return tests or run.splits()
 
 
@@ -160,11 +162,12 @@ def _with_rates(
 
 
 def _search(config: Any, provenance: Mapping[str, Any]) -> str:
-    """The checkpoint and the search: "own search" for the run's own; other searches are not comparable."""
+    """The checkpoint, the search ("own search" for the run's own) and other settings that change translations."""
     used = provenance.get("search", {})
     of_run = {"name": config.choices["search"], **without_classes(dict(config.search))}
     same = all(used.get(key) == value for key, value in of_run.items())
-    return f"{provenance.get('checkpoint')} weights, {'own search' if same else json.dumps(used, sort_keys=True)}"
+    words = [f"{provenance.get('checkpoint')} weights", "own search" if same else json.dumps(used, sort_keys=True)]
+    return ", ".join([*words, *(f"{key}={value}" for key, value in sorted(provenance.get("settings", {}).items()))])
 
 
 def _split(run: Run, split: str) -> tuple[dict[str, Any], RunOnSplit | None]:

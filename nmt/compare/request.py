@@ -172,7 +172,7 @@ def compare(request: Comparing) -> int:
 def _write_record(request: Comparing, run: Run, result: Result) -> None:
     text, attention_maps = RECORD_TEXT[request.record_text]
     copy = request.record_of(result)
-    record(run, copy.folder, text=text, attention_maps=attention_maps)
+    record(run, copy.folder, None if text else tuple(result.splits), text=text, attention_maps=attention_maps)
     if not text:
         for split, scored in result.splits.items():
             write_counts(copy.evaluation / split / COUNTS, scored)

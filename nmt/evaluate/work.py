@@ -12,7 +12,7 @@ from nmt.build.aligner import Aligner
 from nmt.build.head_choice import LINKED, choose, choose_for_tags, own_validation
 from nmt.build.heatmaps import linked_head, pictured_head, view_of
 from nmt.build.link_scores import named_languages
-from nmt.build.open import OpenRun, TranslatorRequest, own_data, own_split
+from nmt.build.open import OpenRun, own_data, own_split
 from nmt.build.paths import check_paths, check_replaceable, unprotect
 from nmt.build.requests import GivenText, note_one_document
 from nmt.build.torchrun import shared
@@ -50,7 +50,7 @@ from nmt.training.validation import in_case_of
 from nmt.translation.named_heads import AUTO
 from nmt.translation.notes import NoteCounter
 from nmt.translation.request import requests_of
-from nmt.translation.translator import Translator
+from nmt.translation.translator import EXTRA_LENGTH, Translator
 from nmt.translation.types import Translation
 
 FILES = "source=FILE reference=FILE"  # in place of the run's own data
@@ -203,7 +203,7 @@ class Scoring:
                 folder=new,
                 gold=self._gold(split, contexts, rows, references),
                 display=self.display,
-                provenance={**_provenance(request.translator, translator), "text": split.fingerprint()},
+                provenance={**_provenance(request, translator), "text": split._replace(documents=None).fingerprint()},
                 measured={
                     **_measured(translator, translations, seconds, references),
                     "doubt": None if evidence is None else evidence._asdict(),
@@ -329,14 +329,37 @@ def _measured(
     }
 
 
-def _provenance(request: TranslatorRequest, translator: Translator) -> dict[str, Any]:
+def _changed(request: Evaluating, translator: Translator) -> dict[str, Any]:
+    """What can change translations, besides the search, where it is not as usual."""
+    asked, compute = request.translator, request.translator.compute
+    precision = "bf16" if compute.dtype is not None and not compute.automatic else "as the device has it"
+    settings = {  # as it is, as usual
+        "length_ratio": (asked.length_ratio, None),
+        "extra_length": (asked.extra_length, EXTRA_LENGTH),
+        "max_source_length": (asked.max_source_length, Translator.max_source_length),
+        "long_lines": (asked.long_lines, Translator.long_lines),
+        "shortlist": (asked.shortlist or 0, 0),
+        "context_sentences": (
+            translator.context_sentences,
+            max(model.context_sentences for model in translator.models),
+        ),
+        "precision": ("int8" if compute.int8 else precision, "as the device has it"),
+    }
+    changed: dict[str, Any] = {key: used for key, (used, usual) in settings.items() if used != usual}
+    follows = translator.context_sentences and request.text.source and request.documents != "blank"
+    return {**changed, "documents": request.documents} if follows else changed
+
+
+def _provenance(asked: Evaluating, translator: Translator) -> dict[str, Any]:
     """The provenance of the translations."""
+    request = asked.translator
     run = request.runs[0]
     return {
         "runs": [str(member.folder) for member in request.runs],
         "checkpoint": request.checkpoint,
         "step": run.best_step if request.checkpoint == "best" else run.facts.get("step"),
         "search": {"name": translator.search.choice, **translator.search.settings()},
+        "settings": _changed(asked, translator),
         "tokenizer": translator.tokenizer.fingerprint,
         "versions": run.facts.get("versions"),
         "code": code_revision(),

@@ -3,6 +3,7 @@
 A record has the format of a run folder, with fewer files.
 """
 
+from collections.abc import Sequence
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -28,11 +29,13 @@ def check_record(run: Run, folder: Path) -> None:
         )
 
 
-def record(run: Run, folder: Path, *, text: bool = True, attention_maps: bool = True) -> None:
+def record(
+    run: Run, folder: Path, splits: Sequence[str] | None = None, *, text: bool = True, attention_maps: bool = True
+) -> None:
     """Copy what a comparison needs from a run into `folder`; remove other files of an earlier record there.
 
     Absolute paths are cut to their last part. Without the `text` (sources and references), `nmt.compare.request` adds
-    counts; `attention_maps` are the weights of a few sentence pairs.
+    counts of the `splits`, by default all; `attention_maps` are the weights of a few sentence pairs.
 
     Raises:
         UserError: a file of the run is damaged, a file cannot be written, or the folder is a run.
@@ -40,12 +43,13 @@ def record(run: Run, folder: Path, *, text: bool = True, attention_maps: bool = 
     check_record(run, folder)
     for each in (run, Run(folder)):
         each.check()
+    splits = run.splits() if splits is None else splits
     names = OF_SPLIT + (TEXT + ANALYSES if text else ()) + (ATTENTION_MAPS if attention_maps else ())
     files = [run.folder / name for name in OF_RUN]
-    files += [run.evaluation / split / name for split in run.splits() for name in names]
+    files += [run.evaluation / split / name for split in splits for name in names]
     files += run.alignments.glob("*.json")
     if text:
-        files += [path for split in run.splits() for path in (run.evaluation / split).glob(REFERENCES)]
+        files += [path for split in splits for path in (run.evaluation / split).glob(REFERENCES)]
     files = [path for path in files if path.exists()]
     for path in _files_of(folder):
         if run.folder / path.relative_to(folder) not in files:

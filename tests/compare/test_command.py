@@ -110,7 +110,7 @@ REASONS = {
     "other translations": "written beside them",
     "other tokenizer": "not comparable with bahdanau-1: another tokenizer",
     "other training text": "not comparable with bahdanau-1: another training text",
-    "other search": "not comparable with bahdanau-1: another search on test",
+    "other search": "not comparable with bahdanau-1: another search on test: best weights, ",
 }
 
 

@@ -81,11 +81,11 @@ def test_a_split_on_which_runs_are_not_alike_sets_no_run_apart() -> None:
     assert [split.name for split in found.splits] == ["test"]
     (note,) = found.notes
     assert "mine is left out" in note
-    assert "luong-9-general-1 (another text on mine, another search on mine)" in note
+    assert "luong-9-general-1 (another text on mine, another search on mine: greedy)" in note
     # Where it is the only one that they have, those apart are the fewer.
     alone = [run._replace(splits={"mine": run.splits["mine"]}) for run in (runs[1], runs[0])]
     alone.append(on(plain, "mine", text="t", search="beam"))
     found = compare(alone, trials=20)
-    reason = "not comparable with bahdanau-8-additive-1: another text on mine, another search on mine"
+    reason = "not comparable with bahdanau-8-additive-1: another text on mine, another search on mine: greedy"
     assert found.apart == [("luong-9-general-1", reason)]
     assert [split.name for split in found.splits] == ["mine"]

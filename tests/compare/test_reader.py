@@ -89,3 +89,5 @@ def test_another_search_is_another_measurement(trained: Path) -> None:
     assert _search(config, {"checkpoint": "last", "search": own}) == "last weights, own search"
     assert '"beam_size": 6' in _search(config, {"checkpoint": "best", "search": {**own, "beam_size": 6}})
     assert '"greedy"' in _search(config, {"checkpoint": "best", "search": {**own, "name": "greedy"}})
+    changed = {"checkpoint": "best", "search": own, "settings": {"precision": "int8", "extra_length": 3}}
+    assert _search(config, changed) == "best weights, own search, extra_length=3, precision=int8"

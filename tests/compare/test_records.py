@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from nmt.data.lines import read_lines
 from nmt.runs.records import record
 from nmt.runs.run import Run
 from tests.compare.test_command import report
-from tests.small import QUICK, Capture, call, copied, pairs, snapshot
+from tests.small import QUICK, SMALL, Capture, call, copied, pairs, snapshot, write_lines
 
 pytestmark = pytest.mark.long
 
@@ -93,6 +94,30 @@ def test_records_without_the_text_compare_like_the_runs(swept: Path, here: Path,
     assert call("compare", *line, *QUICK) == 1
     assert "left out: none-1: " in (err := capfd.readouterr().err)
     assert "counts.npz is damaged" in err
+
+
+def test_a_record_without_text_has_the_splits_that_were_compared(swept: Path, here: Path) -> None:
+    text = [f"{name}={swept}/none-1/evaluation/test/{name}.txt" for name in ("source", "reference")]
+    runs = ",".join(str(copied(swept / name, here / "runs")) for name in ("none-1", "bahdanau-1"))
+    line = [f"runs=[{runs}]", f"output={here / 'first'}", f"records={here / 'records'}", *text]
+    assert call("compare", *line, "record_text=none", *QUICK) == 0
+    assert len(Run(here / "records" / "none-1").splits()) == 1
+    assert call("compare", f"runs={here / 'records'}", f"output={here / 'second'}", *QUICK) == 0
+
+
+def test_a_run_on_text_with_documents_is_compared_with_itself_without_context(here: Path, capfd: Capture) -> None:
+    line = [*SMALL, "data=documents", "context.sentences=1", "name=x", f"checkpoints={here}", "trainer.steps=1"]
+    line += [f"cache={here / 'cache'}", "data.train_documents=26", "data.valid_documents=2", "data.test_documents=2"]
+    assert call("train", *line) == 0
+    assert call("compare", f"runs=[{here / 'x'}]", f"output={here / 'first'}", f"records={here / 'a'}", *QUICK) == 0
+    write_lines(here / "theirs", read_lines(here / "a" / "x" / "evaluation" / "test" / "hypotheses.txt"))
+    line = [f"runs=[{here / 'a'}]", "systems={them: theirs}", f"output={here / 'second'}", *QUICK]
+    assert call("compare", *line) == 0
+    assert call("evaluate", f"run={here / 'x'}", "split=test", "context_sentences=0", "pictures=0") == 0
+    shutil.copytree(here / "x", here / "y")
+    capfd.readouterr()
+    assert call("compare", f"runs=[{here / 'a'},{here / 'y'}]", f"output={here / 'third'}", *QUICK) == 0
+    assert "another search on test: best weights, own search, context_sentences=0" in capfd.readouterr().out
 
 
 def test_a_record_loses_what_its_run_has_no_longer(swept: Path, here: Path) -> None:

@@ -126,7 +126,18 @@ def sides(folder: Path) -> tuple[list[str], list[str]]:
 
 
 def test_the_scores_name_where_they_come_from(several: Path, here: Path) -> None:
-    assert call("evaluate", f"run={several}", "split=easy", "pictures=0", f"output={here}", "search.beam_size=3") == 0
+    assert (
+        call(
+            "evaluate",
+            f"run={several}",
+            "split=easy",
+            "pictures=0",
+            f"output={here}",
+            "search.beam_size=3",
+            "length_ratio=1.5",
+        )
+        == 0
+    )
     known = scores(here / "easy")
     provenance = known["provenance"]
     assert isinstance(provenance, dict)
@@ -141,6 +152,7 @@ def test_the_scores_name_where_they_come_from(several: Path, here: Path) -> None
     best = [entry["step"] for entry in Run(several).history() if entry["best"]][-1]
     assert (provenance["checkpoint"], provenance["step"]) == ("best", best)
     assert provenance["versions"]["sacrebleu"]
+    assert provenance["settings"] == {"length_ratio": 1.5}
     assert provenance["code"] == code_revision()
     assert provenance["model"]["encoder"]["size"] == 16
     assert len(provenance["tokenizer"]) > 64
