@@ -225,13 +225,14 @@ def continued(config: DictConfig, overrides: Sequence[str], ancestor: Ancestor, 
     defaults: dict[str, float | str] = {
         "schedule.warmup_steps": advice.warmup_steps,
         **({} if budgets & named else {"trainer.epochs": advice.epochs}),
-        "trainer.patience": advice.patience,
     }
     rate = OmegaConf.select(config, "optimizer.lr")
     if isinstance(rate, float | int):
         defaults["optimizer.lr"] = rate if ancestor.run.config.get("start") else rate / SLOWER
     if config.data.get("valid_pairs") == 0 and config.data.get("valid") is None:  # no validation can choose its weights
         defaults["trainer.select"] = "last"
+    if "last" not in (config.trainer.select, defaults.get("trainer.select")):  # else nothing is chosen by validation
+        defaults["trainer.patience"] = advice.patience
     defaults = {key: value for key, value in defaults.items() if key not in named}
     for key, value in defaults.items():
         OmegaConf.update(config, key, value)

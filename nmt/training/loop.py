@@ -164,7 +164,7 @@ class TrainingLoop:
                     if time.monotonic() - self.saved > settings.save_minutes * 60:
                         self._save()
             counters.epoch, counters.batch = counters.epoch + 1, 0
-            if settings.validate_every is None and settings.select != "last":
+            if settings.validates_epochs:
                 self._validate()
 
     def _upcoming(self) -> contextlib.AbstractContextManager[Iterator[Batch]]:
@@ -256,16 +256,17 @@ class TrainingLoop:
         # The other figure decides between equals: a young model's BLEU stays at 0 while its perplexity falls.
         score = result.figures.score
         figures = (score, -result.loss) if self.settings.select == "bleu" else (-result.loss, score)
-        best = figures > counters.best or self.settings.select == "last"
+        better = figures > counters.best
+        best = better or self.settings.select == "last"
         # A young model's chrF falls before it rises, so a lower loss is an improvement there as well.
         learning = result.figures.chrf is not None and result.loss < min(
             (entry.get("valid_loss", math.inf) for entry in self.history), default=math.inf
         )
-        counters.bad_validations = 0 if best or learning else counters.bad_validations + 1
+        counters.bad_validations = 0 if better or learning else counters.bad_validations + 1
         entry = self.display.show_validation(result, self._spent(), best)
         self.history = [*(earlier for earlier in self.history if earlier["step"] < counters.step), entry]
+        counters.best = max(figures, counters.best)
         if best:
-            counters.best = figures
             lengths = [len(translation.source.split()) for translation in result.translations]
             several = [at for at, length in enumerate(lengths) if 3 < length <= EXAMPLE_WORDS]
             self.example = result.translations[several[0] if several else 0] if lengths else None

@@ -56,6 +56,12 @@ class TrainerSettings:
             )
 
     @property
+    def validates_epochs(self) -> bool:
+        """Whether each epoch ends with a validation; the last weights need none but for patience or their mean."""
+        needed = self.select != "last" or self.patience is not None or self.average == "checkpoints"
+        return self.validate_every is None and needed
+
+    @property
     def budget(self) -> Budget:
         """How long to train."""
         return Budget(self.steps, self.epochs, self.minutes)

@@ -223,6 +223,14 @@ def test_patience_counts_validations_in_a_row_that_were_no_better(
 ) -> None:
     train(tmp_path, trainer(steps=6, validate_every=1, select="bleu", patience=2), lr=0.0, bleu=bleu)
     assert len(Run(tmp_path).history()) == validations
+    train(tmp_path, trainer(steps=6, validate_every=1, select="last", patience=2), lr=0.0, bleu=bleu)
+    assert [entry["best"] for entry in Run(tmp_path).history()] == [1.0] * validations, "the last weights are kept"
+
+
+@pytest.mark.parametrize(("more", "each"), [({}, False), ({"patience": 1}, True), ({"average": "checkpoints"}, True)])
+def test_the_last_weights_need_no_validation_but_for_patience_or_a_mean(more: dict[str, object], each: bool) -> None:
+    assert trainer(select="last", **more).validates_epochs == each
+    assert trainer(**more).validates_epochs
 
 
 def test_the_estimate_changes_nothing(tmp_path: Path) -> None:
