@@ -26,7 +26,7 @@ INCIDENTAL: Final = frozenset(
 EXTENSIBLE: Final = frozenset(
     {
         *("trainer", "trainer.steps", "trainer.epochs", "trainer.minutes", "trainer.patience"),
-        *("trainer.validate_every", "trainer.validate_sentences"),
+        "trainer.validate_every",
         "start_data",  # where a text is now
         "trainer.accumulate",  # with another number of processes the same number of batches make an update
     }

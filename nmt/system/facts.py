@@ -70,7 +70,6 @@ RUN = Fields(
                 **dict.fromkeys(("run", "weights"), TEXT),
                 "step": COUNT,
                 "text": Fields(further=TEXT),
-                "sentences": Fields(further=COUNT),
                 **dict.fromkeys(("before", "after"), Fields(further=Fields(further=FIGURE))),
             }
         ),
@@ -141,6 +140,7 @@ SCORES = Fields(
                 "step": optional(COUNT),
                 "runs": each(TEXT),
                 "search": OBJECT,
+                "settings": OBJECT,
             },
         ),
     },

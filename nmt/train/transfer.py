@@ -85,7 +85,7 @@ class Transfer:
         if ancestor.mix:
             fingerprints["train"] = ancestor.texts.read_for_mix("start_mix", None, lambda _: None).fingerprint()
         before = self._scores(old.to(recipe.place.compute.device))
-        return {"start": {**facts, "text": fingerprints, "sentences": self._sentences, "before": before}}
+        return {"start": {**facts, "text": fingerprints, "before": before}}
 
     def finish(self, run: Run, step: int) -> None:
         """Print and save the scores of the best weights beside those of before, also in TensorBoard."""
@@ -96,14 +96,8 @@ class Transfer:
         before, after = facts["before"], self._scores(model)
         run.note(start={**facts, "after": after})
         self.say("Validation sets, translated by the run that this one goes on from, and by the best weights now:")
-        counted = facts.get("sentences", self._sentences)
         for name in (name for name in after if name in before):
-            if counted.get(name, self._sentences[name]) == self._sentences[name]:
-                self.say(f"  {self._compared(name, before[name], after[name])}")
-            else:
-                self.say(
-                    "  trainer.validate_sentences has changed, so that scores of other sentences are not compared."
-                )
+            self.say(f"  {self._compared(name, before[name], after[name])}")
         if self.recipe.learns_all and EARLIER not in after:
             self.say("  The validation above was on these pairs: its scores say nothing of other text.")
         board = Board(run.folder / "tensorboard", settings.tensorboard)
