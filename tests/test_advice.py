@@ -96,7 +96,7 @@ def test_a_training_that_overfits() -> None:
     told = "\n".join(
         verdict(history(*TURNING), 30_000, "epochs", "checkpoints/mine", ["data.files=['a b','c']", "name=mine"])
     )
-    assert "overfits: validation was best at step 400" in told
+    assert "overfits: the validation loss was lowest at step 400" in told
     again = next(line for line in told.splitlines() if "mine-2" in line)
     words = shlex.split(again, comments=True)
     assert "data.files=['a b','c']" in words

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from nmt.drawing.layout import plain_table
 from nmt.model.weights import lost
-from nmt.runs.run import Run
+from nmt.runs.run import PRIVATE, Run
 from nmt.system.errors import UserError, damaged
 from nmt.system.integrity import damage, known
 from nmt.system.terminal import printable
@@ -74,8 +74,9 @@ def states_of(run: Run) -> dict[str, str]:
             states[path.name] = states[path.name].replace("intact", "missing checksum")
     if run.best_step() is None and states["best.safetensors"] == "missing":
         states["best.safetensors"] = "not written yet"
-    if states["last.safetensors"] == "missing" and "last.safetensors" not in checksums:
-        states["last.safetensors"] = "not there; not needed for translating"
+    if run.facts().get("status") == "finished" or "last.safetensors" not in checksums:
+        deleted = {name for name in PRIVATE if states.get(name) == "missing"}
+        states |= dict.fromkeys(deleted, "not there; not needed for translating")
     return states
 
 

@@ -58,6 +58,8 @@ from nmt.text.tokenizer import Tokenizer
 #: adds to `UPGRADES` a function from configurations of the format before to those of the new one, by the old number.
 FORMAT = 1
 UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+#: What a finished run can lose before it is shared: resuming and curves need it, translating does not.
+PRIVATE = ("trainer.pt", "trainer-before.pt", "last.safetensors", "tensorboard")
 #: Before the sentence at the end of a training's log.
 EXAMPLE_FOLLOWS = "A sentence of the validation set, and its translation:"
 

@@ -191,7 +191,7 @@ def verdict(
             "translations of sentences close to the training text, and guesses for others. A few thousand pairs give "
             "a first useful model, 30,000 a fair one in a narrow field, a few hundred thousand a good one."
         )
-    lines.append(f"{_ENDS.get(finished_by, f'The training ended ({finished_by}).')} {_judgement(kind, best)}")
+    lines.append(f"{_ENDS.get(finished_by, f'The training ended ({finished_by}).')} {_judgement(kind, best, rows)}")
     title, scores = _scores(history)
     if scores:
         exact = max(float(row.get("valid_exact") or 0.0) for row in history)
@@ -235,13 +235,15 @@ _ENDS = {
 }
 
 
-def _judgement(kind: str, best: Mapping[str, Any]) -> str:
-    at = f"validation was best at step {int(best['step']):,} (loss {best['valid_loss']:.3f})" if best else ""
+def _judgement(kind: str, best: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
+    at = f"the validation loss was lowest at step {int(best['step']):,} ({best['valid_loss']:.3f})" if best else ""
+    kept = [int(row["step"]) for row in rows if row.get("best")]
+    weights = f"The weights of step {kept[-1]:,} are used. " if kept else ""
     judgements = {
         "none": "It was never validated, so it cannot be judged: train longer.",
         "diverged": "The validation loss is no longer a number: the learning rate is too high for this text.",
-        "overfits": f"It overfits: {at}, and has become worse since while the training loss fell. The weights of the "
-        "best step are used. More time would not help; more text or stronger dropout would.",
+        "overfits": f"It overfits: {at}, and has risen since while the training loss fell. {weights}More time would "
+        "not help; more text or stronger dropout would.",
         "improves": f"It still improves: {at}, at or near the end. Train longer.",
         "done": f"It is about done: {at}, and hardly changes any more. More text or a larger model would help more "
         "than more time.",

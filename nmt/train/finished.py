@@ -7,10 +7,8 @@ from omegaconf import DictConfig
 from nmt.build.open import describes
 from nmt.build.parts import build_trainer
 from nmt.model.weights import lost
-from nmt.runs.run import Run
+from nmt.runs.run import PRIVATE, Run
 from nmt.training.budget import Spent
-
-PRIVATE = ("trainer.pt", "trainer-before.pt", "last.safetensors", "tensorboard")  # not needed for translating
 
 
 def size_note(folder: Path) -> str:

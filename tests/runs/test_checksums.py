@@ -120,11 +120,14 @@ def test_check_says_what_is_whole(run: Path, capfd: Capture) -> None:
     capfd.readouterr()
     assert call("check", f"run={run}") == 0
     assert f"{run} is intact." in capfd.readouterr().out
+    for name in ("trainer.pt", "trainer-before.pt"):  # as a finished training says that one can
+        (run / name).unlink()
+    assert call("check", f"run={run}") == 0
+    assert "not there; not needed for translating" in capfd.readouterr().out
     flipped(run / "last.safetensors", 8 * (run / "last.safetensors").stat().st_size - 30)
-    (run / "trainer.pt").unlink()
+    (run / "words.safetensors").unlink()
     assert call("check", f"run={run}") == 1
-    out = capfd.readouterr().out
-    assert "is not intact: last.safetensors, trainer.pt. Restore" in out
+    assert "is not intact: last.safetensors, words.safetensors. Restore" in capfd.readouterr().out
     (run / "checksums.json").unlink()
     assert call("check", f"run={run}") == 1
     assert "is not intact: best.safetensors, last.safetensors. Restore" in capfd.readouterr().out
