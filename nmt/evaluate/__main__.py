@@ -13,7 +13,7 @@ def _work(config: Any, overrides: list[str]) -> int:
     if config.hypotheses is not None:
         from nmt.evaluate.hypotheses import Hypotheses, score_hypotheses
 
-        return score_hypotheses(read(Hypotheses, config))
+        return score_hypotheses(read(Hypotheses, config), overrides)
     from nmt.evaluate.request import Evaluating
     from nmt.evaluate.work import evaluate
 

@@ -1,5 +1,6 @@
 """Translations of another program -> their scores, without a run."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,9 @@ from nmt.system.errors import UserError, check_parallel
 from nmt.system.terminal import print_message, printable
 from nmt.text.scripts import language_by_script
 
+#: The settings that it takes.
+_SETTINGS = ("hypotheses", "source", "reference", "encoding", "languages")
+
 
 @dataclass(frozen=True)
 class Hypotheses:
@@ -21,22 +25,24 @@ class Hypotheses:
     hypotheses: Path
     text: GivenText
     languages: Any
-    run: Any
 
     def __post_init__(self) -> None:
-        if self.run is not None or self.text.source is None:
-            raise UserError(
-                "hypotheses= scores translations of another program. Give source=FILE reference=FILE, and leave out "
-                "run=."
-            )
+        if self.text.source is None:
+            raise UserError("hypotheses= scores translations of another program. Give source=FILE reference=FILE.")
 
 
-def score_hypotheses(request: Hypotheses) -> int:
+def score_hypotheses(request: Hypotheses, overrides: Sequence[str]) -> int:
     """Print the scores of a file of translations.
 
     Raises:
-        UserError: a file cannot be read, or the files have different numbers of lines.
+        UserError: a file cannot be read, the files have different numbers of lines, or the command line has settings
+            of a run's evaluation.
     """
+    for key, _, value in (word.partition("=") for word in overrides):
+        if key not in _SETTINGS and value != "null":
+            raise UserError(
+                f"hypotheses= scores translations of another program and writes no files: leave out {key}=."
+            )
     with decoding(request.text.encoding, "encoding"):
         hypotheses, text = read_lines(request.hypotheses), request.text.read()
     assert text is not None

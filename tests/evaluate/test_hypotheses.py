@@ -28,6 +28,7 @@ def test_a_file_is_scored(text: list[str], capfd: Capture) -> None:
         (["hypotheses=none", "source=source", "reference=reference"], "none"),
         (["hypotheses=short"], "hypotheses= scores translations of another program"),
         (["hypotheses=short", "run=a", "source=source", "reference=reference"], "leave out run="),
+        (["hypotheses=short", "source=source", "reference=reference", "output=out"], "leave out output="),
     ],
 )
 @pytest.mark.usefixtures("text")
