@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from nmt.documents.document_slots import Slots, is_language, marked
-from nmt.documents.markup import Token, inline, tokens_of
+from nmt.documents.markup import Token, inline, matches, tokens_of
 from nmt.documents.web_pages import VOID
 from nmt.text.tags import Segment
 
@@ -20,6 +20,7 @@ _LINK_END = rf"\](?:{_ADDRESS}|\[[^\]]*\])?"
 _IMAGE = rf"!\[(?:[^\[\]\\]|\\.|\[[^\]]*\])*{_LINK_END}"
 _TASK = re.compile(r"\[[ xX]\][ \t]+")
 _FOOTNOTE = re.compile(r"(\[\^[^\]\s]+\])(?::[ \t]*)?")
+_NEXT_LINE = re.compile(r"[ \t]*\\?\r?\n[ \t>]*")
 _SPECIAL = re.compile(
     r"(?P<number>^\d{1,9}(?=[.)]\s))|[\\`*\[\]<|]|(?<!\w)_|_(?!\w)|&(?=#?\w+;)|^(?=#{1,6}\s|[-+>]\s)", re.MULTILINE
 )
@@ -48,11 +49,12 @@ def read_markdown(text: str, slots: Slots) -> str:
             continue
         tokens = _tokens(block.children or [], text, begin, last)
         at = begin + max(1, sum(len(token.raw) for token in tokens))
-        built = inline(tokens, unescape=str, collapse=False)
+        built = inline(_labelled(tokens), unescape=str, collapse=False)
         if built is not None and is_language(built.segment.text):
             hard = next((token.raw for token in tokens if token.value == "\n"), "\n")
-            mark = slots.add(_labelled(built.segment), built.raw, partial(_written, hard))
-            marks.append((begin + len(built.before), at - len(built.after), mark))
+            start = begin + len(built.before)
+            mark = slots.add(built.segment, text[start:at], partial(_written, hard, built.after))
+            marks.append((start, at, mark))
     return marked(text, marks)
 
 
@@ -69,7 +71,7 @@ def _tokens(children: Sequence["Block"], text: str, at: int, end: int) -> list[T
         todo[-1].content = todo[-1].content[len(task[0]) :]
         at = task.end()
     while todo:
-        if note := _FOOTNOTE.match(text, at):
+        if (note := _FOOTNOTE.match(text, at)) and not (todo[-1].type == "link_open" and text[note.end() :][:1] == "("):
             raw = note[0] if not tokens else note[1]  # with the colon of a definition
             if _take(todo, raw):
                 tokens.append(Token("lone", raw))
@@ -112,15 +114,14 @@ def _take(todo: list["Block"], note: str) -> bool:
     return True
 
 
-def _labelled(segment: Segment) -> Segment:
-    """A segment whose links by reference name their definitions, whatever becomes of their text."""
-    tags = []
-    for tag in segment.tags:
-        if (end := re.match(r"\](?:\[\])?(?![\[(])", tag.closing)) and tag.opening.endswith("["):
-            label = f"][{segment.text[tag.start : tag.end]}]"
-            tag = tag._replace(closing=label + tag.closing[end.end() :])
-        tags.append(tag)
-    return Segment(segment.text, tuple(tags))
+def _labelled(tokens: Sequence[Token]) -> list[Token]:
+    """The tokens with the names of their definitions in links by reference, whatever becomes of their text."""
+    labelled = list(tokens)
+    for opening, closing in matches(tokens).items():
+        if tokens[opening].name == "link" and tokens[closing].raw in ("]", "][]"):
+            label = "".join(token.raw for token in tokens[opening + 1 : closing])
+            labelled[closing] = tokens[closing]._replace(raw=f"][{_NEXT_LINE.sub(' ', label)}]")
+    return labelled
 
 
 def _pattern(child: "Block") -> tuple[str, Token]:
@@ -143,8 +144,8 @@ def _pattern(child: "Block") -> tuple[str, Token]:
     return pattern, Token(side, "", kind)
 
 
-def _written(hard: str, segment: Segment) -> str:
+def _written(hard: str, after: str, segment: Segment) -> str:
     def escape(text: str) -> str:
         return _SPECIAL.sub(lambda m: f"{m[0]}\\" if m["number"] else f"\\{m[0]}", text).replace("\n", hard)
 
-    return segment.render(escape)
+    return segment.render(escape) + after

@@ -126,6 +126,19 @@ def test_links_by_reference_keep_their_labels(tmp_path: Path) -> None:
     end = "\n\n[eins zwei]: http://a\n[drei]: http://b\n"
     _, written = translate(tmp_path / "a.md", f"Rot [eins zwei], [drei][] und [vier][drei].{end}".encode(), str.upper)
     assert written.decode() == f"ROT [EINS ZWEI][eins zwei], [DREI][drei] UND [VIER][drei].{end}"
+    end, text = "\n\n[*eins* zwei]: http://a\n[`f` _a\\*b_]: http://b\n", "[*eins*\n  zwei] und [`f` _a\\*b_]"
+    for before, after in (("Rot ", " gut."), ("", "")):
+        _, written = translate(tmp_path / "a.md", f"{before}{text}{after}{end}".encode(), str.upper)
+        link = "[*EINS* ZWEI][*eins* zwei] UND [`f` _A\\*B_][`f` _a\\*b_]"
+        assert written.decode() == f"{before.upper()}{link}{after.upper()}{end}"
+    _, written = translate(tmp_path / "a.md", b"[eins zwei]\n\n[eins zwei]: http://a\n", str.upper)
+    assert written == b"[EINS ZWEI][eins zwei]\n\n[eins zwei]: http://a\n"
+
+
+def test_a_link_that_looks_like_a_footnote_is_a_link(tmp_path: Path) -> None:
+    seen, written = translate(tmp_path / "a.md", b"Rot [^1](http://a) eins[^2] (zwei).\n", str.upper)
+    assert len(seen) == 1
+    assert written == b"ROT [^1](http://a) EINS[^2] (ZWEI).\n"
 
 
 def test_a_translation_is_no_markup(tmp_path: Path) -> None:
