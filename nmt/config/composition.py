@@ -65,7 +65,7 @@ def compose(config_name: str, overrides: Sequence[str]) -> DictConfig:
         choices = {
             key: name for key, name in choices.items() if OmegaConf.is_dict(OmegaConf.select(config, place(key)))
         }
-        for override in settings:
+        for override in {each.key_or_group: each for each in settings}.values():  # the last of each counts
             value = _checked_setting(config_name, groups, config, choices, override)
             # Hydra would do this after composing, but the look-up needs the composition first.
             OmegaConf.update(config, override.key_or_group, value, merge=True)

@@ -19,7 +19,7 @@ from nmt.data.holdout import divide
 from nmt.data.languages import checked_languages, language_codes
 from nmt.data.streams import missing_file
 from nmt.system.errors import UserError, nearest
-from nmt.system.limits import NotNegative, Positive
+from nmt.system.limits import NotNegative, Positive, Seed
 from nmt.text.canonical import any_text
 
 #: Usual names of validation splits on the Hub.
@@ -56,7 +56,7 @@ class Hub(DataSource):
         valid_pairs: Positive | None = None,
         test_pairs: NotNegative | None = None,
         revision: str | None = None,
-        seed: NotNegative = 1,
+        seed: Seed = 1,
     ) -> None:
         if not path:
             raise UserError(

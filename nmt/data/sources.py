@@ -19,7 +19,7 @@ from nmt.data.parallel import ParallelLines, find_folder, read_files, with_links
 from nmt.data.streams import decoding, name_of
 from nmt.system.errors import UserError, nearest
 from nmt.system.files import PACKED
-from nmt.system.limits import NotNegative, Positive
+from nmt.system.limits import NotNegative, Positive, Seed
 
 
 class TextFiles(DataSource):
@@ -166,7 +166,7 @@ class UserFiles(DataSource):
         valid_pairs: NotNegative | None = None,
         test_pairs: NotNegative | None = None,
         columns: tuple[Positive | str, Positive | str] | None = None,
-        seed: NotNegative = 1,
+        seed: Seed = 1,
         train_links: str | None = None,
         documents: Documents | Positive | None = None,
         lines: Literal["auto", "plain"] = "auto",

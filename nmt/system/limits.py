@@ -43,6 +43,8 @@ Positive = Annotated[int, at_least(1)]
 # Of a model: each is made one by one, so that a thousand million of them would take for ever.
 Layers = Annotated[int, between(1, 1000)]
 NotNegative = Annotated[int, at_least(0)]
+#: What every random generator takes.
+Seed = Annotated[int, between(0, 2**32 - 1)]
 Amount = Annotated[float, Limit(lambda value: value > 0, "greater than 0")]
 Weight = Annotated[float, at_least(0)]
 Probability = Annotated[float, between(0, 1)]

@@ -39,5 +39,5 @@ def already_finished(config: DictConfig, run: Run) -> str:
     limit = getattr(settings, name)
     return (
         f"{run.folder} is already finished: trainer.{name}={limit} is reached. To train longer, raise it: "
-        f"trainer.{name}={(limit or 1) * 2:g}."
+        f"trainer.{name}={(limit or 1) * 2:.10g}."
     )

@@ -34,7 +34,7 @@ from nmt.data.stored import MANY
 from nmt.runs.run import Run, attends, check_name, missing_run
 from nmt.system.compute import Compute
 from nmt.system.errors import UserError
-from nmt.system.limits import NotNegative
+from nmt.system.limits import Seed
 from nmt.system.locks import locked
 from nmt.system.terminal import print_message
 from nmt.text.scripts import lengths, script_of
@@ -57,7 +57,7 @@ class Place:
     compute: Compute
     checkpoints: Path
     cache: Path
-    seed: NotNegative
+    seed: Seed
 
     def __post_init__(self) -> None:
         self.compute.check_searches_not()
@@ -267,10 +267,10 @@ def _recipe(
     ancestor: Ancestor | None,
     resume: bool = False,
 ) -> Recipe:
-    settings, schedule = build_trainer(config), build_schedule(config)
+    settings, schedule, where = build_trainer(config), build_schedule(config), read(Place, config)
     build_search(config.search)
     check_model(config)
-    return Recipe(config, words, user_words, run, resume, source, settings, schedule, read(Place, config), ancestor)
+    return Recipe(config, words, user_words, run, resume, source, settings, schedule, where, ancestor)
 
 
 def resumed(run: Run, overrides: Sequence[str]) -> DictConfig:

@@ -248,7 +248,7 @@ class _Session:
                     f"trainer.max_{side}_length is {longest:,}."
                 )
         source_padding, target_padding = batches.padding
-        budget = [f"{name} {limit:g}" for name, limit in settings.budget.limits.items()]
+        budget = [f"{name} {limit:.10g}" for name, limit in settings.budget.limits.items()]
         shapes = f" of {len(batches.shapes(0))} shapes" if batches.shapes(0) else ""
         self.say(
             f"Training: {len(batches.plan(0)):,} batches an epoch{shapes}, padding {source_padding:.1%} source and "
