@@ -50,7 +50,8 @@ export function linksFigure(view, kept, width) {
   const heads = (view.sides ?? []).map((says, at) => {
     const right = isRight(at ? "column" : "row");
     const place = { x: right ? to + 8 : from - 8, y: 16, "text-anchor": right ? "start" : "end", "font-size": 12 };
-    return s("text", { ...place, fill: "currentColor", "fill-opacity": 0.75 }, says);
+    const label = shortened(says, Math.floor((column - 8) / 6));
+    return s("text", { ...place, fill: "currentColor", "fill-opacity": 0.75 }, label);
   });
   const word = (unit, at, side) =>
     s(
