@@ -84,3 +84,7 @@ def test_presets_are_what_their_papers_say(choice: str) -> None:
 
 def test_every_preset_of_a_paper_is_held_to_it() -> None:
     assert {choice for choice in options("experiment") if re.search(r"\d{4}_", choice)} <= PAPERS.keys()
+
+
+def test_the_last_of_a_setting_counts() -> None:
+    assert compose("train", ["model.output_dropout=0", "model.output_dropout=0.1"]).model.output_dropout == 0.1

@@ -22,7 +22,6 @@ def test_kinds_are_those_of_the_defaults() -> None:
     assert type(config.seed) is int
     assert config.model.dropout == 0
     assert config.trainer.epochs is None
-    assert train("name=3", "name=0.5").name == 0.5, "the last of a key counts"
 
 
 def test_files_of_ones_own_need_no_data_choice() -> None:
