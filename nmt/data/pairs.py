@@ -162,9 +162,16 @@ def encode_blocks(
 
 
 def _sampled(vocabulary: Vocabulary, texts: Sequence[str], most: int, seed: int, alpha: float) -> list[list[int]]:
-    """The texts cut at random; those that have more than `most` pieces however they are cut are taken as empty."""
+    """The texts cut at random, but as always where that makes more than `most` pieces.
+
+    Those that have more than `most` pieces however they are cut are taken as empty.
+    """
     possible = [text if len(text) <= most * vocabulary.longest else "" for text in texts]
-    return vocabulary.sample(possible, alpha, seed)
+    sampled = vocabulary.sample(possible, alpha, seed)
+    long = [at for at, ids in enumerate(sampled) if len(ids) > most]
+    for at, ids in zip(long, vocabulary.encode([possible[at] for at in long]), strict=True):
+        sampled[at] = ids
+    return sampled
 
 
 def held(encoded: Iterator[Block]) -> EncodedPairs:

@@ -34,6 +34,9 @@ _BLOCKS = frozenset({
     "search", "section", "select", "source", "style", "summary", "table", "tbody", "td", "template", "textarea",
     "tfoot", "th", "thead", "title", "tr", "track", "ul", "video",
 })  # fmt: skip
+#: Elements whose white space counts; elsewhere, any of it is one space.
+_PREFORMATTED = frozenset({"pre", "textarea"})
+_SPACE = " \t\r\n\f"
 #: HTML's attribute, the class that other translators know, and Mastodon's mentions, hashtags and parts of links.
 _UNTRANSLATED = re.compile(
     r"""\s(?:translate\s*=\s*["']?no\b
@@ -50,7 +53,10 @@ def escape(text: str) -> str:
 
 
 class MarkupPart(NamedTuple):
-    """A part of markup: text, an inline tag that opens or closes, a lone inline tag or element, or what stays."""
+    """A part of markup: text, an inline tag that opens or closes, a lone inline tag or element, or what stays.
+
+    `name` is that of the tag; of a text that of the element that makes its white space count, if any.
+    """
 
     written: str
     kind: Literal["text", "opens", "closes", "lone", "stays"]
@@ -104,13 +110,16 @@ def read_html(markup: str) -> Iterator[str | Segment]:
         ValueError: a character reference is too long.
     """
     run: list[MarkupPart] = []
+    around = ""
     for part in split_markup(markup):
         if part.kind == "stays":
             yield from filter(None, _segments(run))
             yield part.written
             run = []
+            if named := _NAME.match(part.written):
+                around = named[1].lower() if part.written[1] != "/" else ""
         else:
-            run.append(part)
+            run.append(part._replace(name=around) if part.kind == "text" and around in _PREFORMATTED else part)
     yield from filter(None, _segments(run))
 
 
@@ -167,15 +176,19 @@ def _segment(run: Sequence[MarkupPart], partner: Mapping[int, int], first: int, 
 
 
 def _joined(parts: Sequence[MarkupPart]) -> Segment:
-    """The text of well-nested parts with their tags. No two white spaces meet, and no words where a `<br>` was."""
+    """The text of well-nested parts with their tags. No two white spaces meet, and no words where a `<br>` was.
+
+    White space before and after all of the text stays as it is.
+    """
+    words = [at for at, part in enumerate(parts) if part.text.strip()]
     text = ""
     tags: list[Tag] = []
     around: list[int] = []
     latest: int | None = None  # the tag that the text before ends with
-    for part in parts:
+    for at, part in enumerate(parts):
         match part.kind:
             case "text":
-                plain = part.text
+                plain = part.text if part.name else _one_space(part.text, at > words[0], at < words[-1])
                 blank = not text or text[-1].isspace()
                 if latest is not None and blank and plain[:1].isspace():
                     space, tag = plain[: len(plain) - len(plain.lstrip())], tags[latest]
@@ -197,6 +210,15 @@ def _joined(parts: Sequence[MarkupPart]) -> Segment:
                 if part.kind == "opens":
                     around.append(latest)
     return Segment(text, tags)
+
+
+def _one_space(text: str, before: bool, after: bool) -> str:
+    """A text with one space for any white space between its words, and `before` and `after` them."""
+    words = text.strip(_SPACE)
+    at = text.index(words)
+    left, right = text[:at], text[at + len(words) :]
+    inner = re.sub(f"[{_SPACE}]+", " ", words)
+    return (" " if before and left else left) + inner + (" " if after and right else right)
 
 
 def _is_br(tag: Tag, text: str) -> bool:

@@ -11,7 +11,7 @@ import random
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 #: What SentencePiece adds to the lowest score for a character that has no piece.
 _UNKNOWN_PENALTY = -10.0
@@ -30,10 +30,15 @@ class Sampler(ABC):
         pieces: id and score of every piece that is text.
         spelling: for characters without a piece, the ids that stand for one (its bytes, or the unknown).
         space: the character that stands for a space.
+        symbols: pieces that are never cut, wherever they stand.
     """
 
-    def __init__(self, pieces: dict[str, tuple[int, float]], spelling: "Spelling", space: str) -> None:
+    def __init__(
+        self, pieces: dict[str, tuple[int, float]], spelling: "Spelling", space: str, symbols: Sequence[str] = ()
+    ) -> None:
         self._pieces = pieces
+        self._symbols = frozenset(symbols)
+        self._cut = re.compile(f"({'|'.join(map(re.escape, sorted(symbols, key=len, reverse=True)))})")
         self._spelling = spelling
         inner = any(space in piece[1:] for piece in pieces)
         # Pieces that reach from word to word need whole sentences.
@@ -46,10 +51,13 @@ class Sampler(ABC):
     def sample(self, sentences: Sequence[str], alpha: float, seed: int) -> list[list[int]]:
         """A segmentation of each sentence (spaces written as `space`), the same for the same arguments."""
         generator = random.Random(seed)
-        split = [self._word.findall(sentence) for sentence in sentences]
+        split = [list(self._words(sentence)) for sentence in sentences]
         counts = Counter(itertools.chain.from_iterable(split))
         forms = {
-            word: [self.draw(word, alpha, generator) for _ in range(min(count, _FORMS))]
+            word: [
+                [self._pieces[word][0]] if word in self._symbols else self.draw(word, alpha, generator)
+                for _ in range(min(count, _FORMS))
+            ]
             for word, count in counts.items()
         }
         return [
@@ -62,6 +70,11 @@ class Sampler(ABC):
             )
             for words in split
         ]
+
+    def _words(self, sentence: str) -> Iterator[str]:
+        """The words of a sentence, and its symbols."""
+        for part in self._cut.split(sentence) if self._symbols else [sentence]:
+            yield from [part] if part in self._symbols else self._word.findall(part)
 
 
 class Spelling:
@@ -81,8 +94,10 @@ class UnigramSampler(Sampler):
     Words are independent, so that drawing each is drawing the sentence.
     """
 
-    def __init__(self, pieces: dict[str, tuple[int, float]], spelling: Spelling, space: str) -> None:
-        super().__init__(pieces, spelling, space)
+    def __init__(
+        self, pieces: dict[str, tuple[int, float]], spelling: Spelling, space: str, symbols: Sequence[str] = ()
+    ) -> None:
+        super().__init__(pieces, spelling, space, symbols)
         self._longest = max(map(len, pieces), default=1)
         self._unknown_score = min((score for _, score in pieces.values()), default=0.0) + _UNKNOWN_PENALTY
         self._lattices: dict[tuple[str, float], list[_Node]] = {}

@@ -114,7 +114,8 @@ class Vocabulary:
         import sentencepiece.sentencepiece_model_pb2 as generated
 
         messages: Any = generated  # it has no type information
-        kind = messages.ModelProto.FromString(self.model).trainer_spec.model_type
+        proto = messages.ModelProto.FromString(self.model)
+        kind, user_defined = proto.trainer_spec.model_type, messages.ModelProto.SentencePiece.USER_DEFINED
         samplers = {messages.TrainerSpec.UNIGRAM: UnigramSampler, messages.TrainerSpec.BPE: MergeSampler}
         if kind not in samplers:
             return None
@@ -124,7 +125,8 @@ class Vocabulary:
             if self._texts[token] == piece and self._bytes[token] < 0
         }
         byte_ids = {byte: token for token, byte in enumerate(self._bytes.tolist()) if byte >= 0}
-        return samplers[kind](pieces, Spelling(byte_ids, UNK), SPACE)
+        symbols = [each.piece for each in proto.pieces if each.type == user_defined]
+        return samplers[kind](pieces, Spelling(byte_ids, UNK), SPACE, symbols)
 
     def plain(self, sentence: str) -> str:
         """The sentence as the model reads and writes it: canonical, unless the model is marked otherwise."""

@@ -217,13 +217,12 @@ class TestSampledPairs:
         assert pairs.dropped["empty on a side"] == 20
         assert [_made[0].source.decode(tokens) for tokens in ids(pairs)] == [text for text in self.SPLIT.source if text]
 
-    def test_what_became_too_long_is_left_out_of_that_epoch(self) -> None:
+    def test_what_became_too_long_is_cut_as_always(self) -> None:
         whole = held(encode_blocks(self.SPLIT, _made[0], max_source_length=99, max_target_length=99))
         longest = int(max(whole.source_lengths.max(), whole.target_lengths.max()))
-        longest += 4
-        pairs = self.pairs(longest=longest).for_epoch(0)
-        assert 0 < len(pairs) < len(whole)
-        assert max(pairs.source_lengths.max(), pairs.target_lengths.max()) <= longest
+        pairs = self.pairs(longest=longest + 4).for_epoch(0)
+        assert len(pairs) == len(whole)
+        assert longest < max(pairs.source_lengths.max(), pairs.target_lengths.max()) <= longest + 4
 
     def test_what_cannot_fit_is_not_cut_at_all(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.pairs()

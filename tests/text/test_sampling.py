@@ -82,6 +82,13 @@ def test_with_no_chance_left_it_cuts_as_sentencepiece_does(model_type: str, limi
 
 
 @pytest.mark.parametrize("kind", [UnigramSampler, MergeSampler])
+def test_symbols_are_never_cut(kind: type[Sampler]) -> None:
+    sampler = kind({**PIECES, "aba": (10, -50.0), "abab": (11, -50.0)}, SPELLING, "_", ["aba", "abab"])
+    (ids, *_) = drawn = sampler.sample(["_babab_abaab"] * 50, 0.5, 1)
+    assert all(each[-4:].count(10) == 1 and each.count(11) == 1 for each in drawn), ids
+
+
+@pytest.mark.parametrize("kind", [UnigramSampler, MergeSampler])
 def test_pieces_that_cross_words_are_drawn_too(kind: type[Sampler]) -> None:
     crossing = {**PIECES, "a_": (11, -0.5), "a_a": (12, -0.6)}
     drawn = kind(crossing, SPELLING, "_").sample(["_a_a"] * 50, 0.5, 1)
