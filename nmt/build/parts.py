@@ -327,8 +327,8 @@ def assemble(
     embedding_size, tie = settings.embedding_size, settings.tie_embeddings
     if tie == "all" and not joint:
         raise UserError(
-            "model.tie_embeddings=all needs one vocabulary for both languages, but tokenizer.joint is false. "
-            "Give tokenizer.joint=true or model.tie_embeddings=target."
+            "model.tie_embeddings=all needs one vocabulary for both languages, but there are two. Give "
+            "model.tie_embeddings=target, or tokenizer.joint=true and at most one tokenizer.model."
         )
     encoder = build_encoder(config, embedding_size)
     decoder = build_decoder(config, encoder, embedding_size)

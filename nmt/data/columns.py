@@ -50,6 +50,7 @@ def choose_columns(
         texts = [number for number, each in enumerate(kinds, 1) if each == "text"]
         if len(texts) < 2:
             texts = [number for number, each in enumerate(kinds, 1) if each in ("text", "labels")]
+        _check_languages(path, table, texts, languages)
         chosen = _chosen(table, columns, texts, languages) or _first_two(path, table, columns, texts)
     notes = [
         f"warning: {path}, column {number}, looks like numbers, not like text ({_examples(columns[number - 1])}). To "
@@ -83,6 +84,17 @@ def _numbered(path: Path, table: TextTable, wanted: Sequence[int | str], width: 
     return numbers[0], numbers[1]
 
 
+def _check_languages(path: Path, table: TextTable, texts: Sequence[int], languages: Languages) -> None:
+    """UserError if the header names languages, but not those that are known."""
+    names = [name for number, name in enumerate(table.header, 1) if number in texts and language_of_column(name)]
+    for side, code in zip(("source", "target"), languages, strict=True):
+        if len(names) > 1 and code is not None and code not in UNNAMED and number_of(code, table.header) is None:
+            raise UserError(
+                f"{path} has no column for {code!r}: it has {', '.join(names)}. Give data.{side}= as it is called "
+                "there, or data.columns=[A,B]."
+            )
+
+
 def _chosen(
     table: TextTable, columns: Sequence[Sequence[str]], texts: Sequence[int], languages: Languages
 ) -> tuple[int, int] | None:
@@ -90,9 +102,13 @@ def _chosen(
     filled = [number for number in texts if 2 * sum(map(bool, columns[number - 1])) >= len(columns[number - 1])]
     texts = filled if len(filled) > 1 else list(texts)
     names = [name if number in texts else "" for number, name in enumerate(table.header, 1)]
-    of_languages = [number_of(code, names) or 0 for code in languages if code is not None and code not in UNNAMED]
+    known = [None if code is None or code in UNNAMED else code for code in languages]
+    found = [code and (number_of(code, names) or number_of(code, table.header)) for code in known]
     sides = {_SIDES[name.lower()]: number for number, name in enumerate(names, 1) if name.lower() in _SIDES}
     named = [number for number, name in enumerate(names, 1) if language_of_column(name)]
+    if len(named) == 2 and found.count(None) == 1:  # the other language is the other column's
+        found = [number or next(each for each in named if each not in found) for number in found]
+    of_languages = [number or 0 for number in found]
     candidates = (of_languages, [sides[at] for at in sorted(sides)], named, texts[:2] if texts[:2] == [1, 2] else texts)
     pairs = ((some[0], some[1]) for some in candidates if len(some) == 2 and all(some) and some[0] != some[1])
     return next(pairs, None)

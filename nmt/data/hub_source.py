@@ -4,12 +4,13 @@ The network is used only if a user names a data set of the Hub; the library cach
 """
 
 import contextlib
+import csv
 import functools
 import re
 import socket
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -103,12 +104,17 @@ class Hub(DataSource):
         if self._held is None:
             names, train = self._names(), Split("train", *self._pairs(self._train))
             wanted = {name: self._sizes[name] for name in ("valid", *self.tests()) if name not in names}
-            train = train.without(train.empty_rows()) if wanted else train
+            empty = train.empty_rows() if wanted else []
+            train = train.without(empty)
             self._held, held_out = divide(train, wanted, self._seed)
             tests = ", ".join(name for split, name in names.items() if split not in ("train", "valid"))
             self._notes = [
                 f"{self._path}: {len(train.source):,} training pairs; validation split {names.get('valid', 'none')}, "
                 f"test {tests or 'none'}.",
+                *(
+                    [f"{len(empty):,} of {len(empty) + len(train.source):,} pairs dropped: one side is empty."]
+                    * bool(empty)
+                ),
                 *held_out,
             ]
         return self._held
@@ -165,6 +171,8 @@ class Hub(DataSource):
                     f"{have and ', with the languages '}{have}. Give data.source= and data.target= as they are called "
                     "there, or data.source_column= and data.target_column=."
                 )
+        if matches[0] == matches[1]:
+            raise UserError(f"data.source_column={matches[0][0]} and data.target_column= name the same column.")
         return matches
 
     @functools.cached_property
@@ -191,16 +199,18 @@ def load_tables(path: str, name: str | None, revision: str | None) -> Mapping[st
         if any((place / mark).is_file() for mark in ("dataset_dict.json", "state.json")):
             tables = datasets.load_from_disk(str(place))
         elif place.is_dir():
-            tables = datasets.load_dataset(str(place), name)
+            tables = datasets.load_dataset(str(place), name, **_as_text(place.rglob("*")))
         elif reader is not None:
-            more: dict[str, Any] = {"sep": "\t"} if ".tsv" in place.suffixes else {}
-            more |= {"keep_default_na": False} if reader == "csv" else {}  # "null" and "NA" are text
-            tables = datasets.load_dataset(reader, data_files=str(place), **more)
+            more = {"sep": "\t"} if ".tsv" in place.suffixes else {}
+            tables = datasets.load_dataset(reader, data_files=str(place), **more, **_as_text([place]))
         else:
             with _offline_if_unreachable():
                 tables = datasets.load_dataset(path, name, revision=revision)
     except Exception as error:  # the library does not document which errors it raises
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        inner: BaseException = error
+        while place.exists() and inner.__cause__ is not None:  # which names the line
+            inner = inner.__cause__
+        reason = (str(inner).strip() or type(inner).__name__).splitlines()[0]
         cure = "See data.path= (owner/name, as on the Hub), data.name= (its configuration) and data.revision=."
         if place.exists():
             cure = (
@@ -213,6 +223,14 @@ def load_tables(path: str, name: str | None, revision: str | None) -> Mapping[st
             )
         raise UserError(f"Cannot read the data set {path}: {reason}. {cure}") from error
     return tables if isinstance(tables, Mapping) else {"train": tables}
+
+
+def _as_text(files: Iterable[Path]) -> dict[str, Any]:
+    """How pandas must read tables of text, if these files are such: "null" is a word, and between tabs " a sign."""
+    endings = {ending for path in files for ending in path.suffixes if ending in _READERS}
+    if not endings or not endings <= {".csv", ".tsv"}:
+        return {}
+    return {"keep_default_na": False} | ({"quoting": csv.QUOTE_NONE} if endings == {".tsv"} else {})
 
 
 @contextlib.contextmanager

@@ -104,7 +104,8 @@ def _workbook(data: bytes) -> Iterable[Row]:
                     _row(row, strings) for row in _parsed(archive.read(name).decode()).iter() if _name(row) == "row"
                 ]
                 if rows:
-                    return rows
+                    width = max(map(len, rows))
+                    return [[*row, *[""] * (width - len(row))] for row in rows]
     return []
 
 

@@ -14,7 +14,7 @@ from nmt.search.prefixes import PrefixStates
 from nmt.system.errors import UserError
 from nmt.system.limits import Limit, NotNegative, Positive
 
-Temperature = Annotated[float, Limit(lambda value: value > 0, "greater than 0; search=greedy is its limit")]
+Temperature = Annotated[float, Limit(lambda value: value >= 1e-6, "at least 0.000001; search=greedy is its limit")]
 
 
 class GreedySearch(Search):

@@ -72,7 +72,7 @@ class TokenizerTrainer:
     joint: bool = True
     canonical: bool = True
     normalization: Annotated[str, one_of(*NORMALIZATIONS)] = "identity"
-    character_coverage: Annotated[float, between(0.9, 1)] = 1.0
+    character_coverage: Annotated[float, between(0.98, 1)] = 1.0
     sample_sentences: Annotated[int, between(1, 10**9)] = 250_000
     sample_characters: Annotated[int, between(1, 10**11)] = 4_000_000
     split_digits: bool = True

@@ -12,6 +12,7 @@ from nmt.data.hub_source import Hub
 from nmt.data.sources import Multi30k
 from nmt.data.stored import StoredLines
 from nmt.system.errors import UserError
+from tests.small import write_lines
 
 
 @pytest.fixture(autouse=True)
@@ -72,29 +73,44 @@ def test_what_is_missing_is_held_out(tmp_path: Path) -> None:
     data = Hub(saved(tmp_path, train={"translation": rows}))
     assert data.splits() == ["train", "valid", "test"]
     assert [len(data.read(name).source) for name in data.splits()] == [260, 20, 20]
-    assert "Held out: 20 for valid and 20 for test" in data.notes()[1]
+    assert "Held out: 20 for valid and 20 for test" in data.notes()[2]
     assert Hub(saved(tmp_path / "b", train={"translation": rows}), test_pairs=0).tests() == []
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "csv", "tsv", "parquet"])
 def test_one_file_is_a_data_set_of_one_split(ending: str, tmp_path: Path) -> None:
     path = tmp_path / f"train.{ending}"
-    table = datasets.Dataset.from_list([*translations(299), {"de": "null", "en": "NA"}])
+    rows = [*translations(298), {"de": "null", "en": "NA"}, {"de": '"quote', "en": "two"}]
+    table = datasets.Dataset.from_list(rows)
     if ending == "jsonl":
         table.to_json(str(path))
     elif ending == "parquet":
         table.to_parquet(str(path))
+    elif ending == "tsv":  # as a program without quotes writes it
+        write_lines(path, ["de\ten", *("\t".join(row.values()) for row in rows)])
     else:
-        table.to_csv(str(path), index=False, sep="\t" if ending == "tsv" else ",")
+        table.to_csv(str(path), index=False)
+    whole = Hub(str(tmp_path), test_pairs=20)
+    assert sum(len(whole.read(name).source) for name in whole.splits()) == 300
     data = Hub(str(path))
     data.check()
-    assert "null" in [line for name in data.splits() for line in data.read(name).source]
+    assert {"null", '"quote'} <= {line for name in data.splits() for line in data.read(name).source}
     assert [len(data.read(name).source) for name in data.splits()] == [260, 20, 20]
     with pytest.raises(UserError, match=rf"There is no file .*Did you mean 'train\.{ending}'"):
         Hub(str(tmp_path / f"trian.{ending}")).check()
     (tmp_path / "train.txt").write_text("x\n")
     with pytest.raises(UserError, match=r"a file must end in \.json, .*data\.files="):
         Hub(str(tmp_path / "train.txt")).check()
+
+
+def test_pairs_without_a_side_are_counted(tmp_path: Path) -> None:
+    write_lines(tmp_path / "a.csv", ["de,en", "eins,", *(f"wort {at},word {at}" for at in range(300))])
+    assert "1 of 301 pairs dropped: one side is empty." in Hub(str(tmp_path / "a.csv")).notes()
+    with pytest.raises(UserError, match=r"data\.source_column=en and data\.target_column= name the same column"):
+        Hub(str(tmp_path / "a.csv"), source_column="en", target_column="en").read("train")
+    write_lines(tmp_path / "b.csv", ["de,en", "eins,one", "zwei,two,three"])
+    with pytest.raises(UserError, match="Expected 2 fields in line 3, saw 3"):
+        Hub(str(tmp_path / "b.csv")).read("train")
 
 
 @pytest.mark.parametrize("known", [False, True])

@@ -41,6 +41,30 @@ WHOLE = (set(GERMAN), set(ENGLISH))
 
 
 @pytest.mark.parametrize(
+    ("asked", "codes"),
+    [
+        (("en", "fr"), ("en", "fr")),
+        (("de", "it"), "'it': it has German, French, English"),
+        (("en", None), ("en", "fr")),
+    ],
+)
+def test_columns_of_the_languages_that_are_asked_for(
+    asked: tuple[str, str | None], codes: tuple[str, str] | str, tmp_path: Path
+) -> None:
+    rows = [(german, f"le {english}", english) for german, english in PAIRS]
+    path = table(tmp_path / "pairs.tsv", [("German", "French", "English"), *rows])
+    if isinstance(codes, str):
+        with pytest.raises(UserError, match=codes):
+            UserFiles(path, *asked).check()
+    else:
+        assert UserFiles(path, *asked).languages == codes
+    two = UserFiles(
+        table(tmp_path / "two.tsv", [("German", "English"), *PAIRS]), asked[0] if asked[1] is None else None
+    )
+    assert two.languages == (("en", "de") if asked[1] is None else ("de", "en"))
+
+
+@pytest.mark.parametrize(
     ("header", "codes"),
     [
         (("German", "English"), ("de", "en")),

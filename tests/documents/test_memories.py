@@ -29,11 +29,11 @@ def test_the_first_sheet_of_a_workbook(tmp_path: Path) -> None:
     book = openpyxl.Workbook()
     sheet = book.active
     assert sheet is not None
-    for row in (["Nummer", "German", "English"], [1, "Ein\nHaus", "A house"], [2, None, "nothing"]):
+    for row in (["Nummer", "German", "English"], [1, "Ein\nHaus", "A house"], [2, None, "nothing"], [3]):
         sheet.append(row)
     book.save(tmp_path / "a.xlsx")
     with open_lines(tmp_path / "a.xlsx") as lines:
-        assert list(lines) == ["Nummer\tGerman\tEnglish", "1\tEin Haus\tA house", "2\t\tnothing"]
+        assert list(lines) == ["Nummer\tGerman\tEnglish", "1\tEin Haus\tA house", "2\t\tnothing", "3\t\t"]
 
 
 @pytest.mark.parametrize(
