@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from nmt.alignment.linker import Linker
 from nmt.alignment.tagged_lines import plain_text, translate_tagged
-from nmt.alignment.word_weights import Head
+from nmt.alignment.word_weights import Head, head_name
 from nmt.build.open import TranslatorRequest, open_linker
 from nmt.build.requests import read
 from nmt.build.word_doubts import need_doubts
@@ -21,6 +21,7 @@ from nmt.config.quotes import quote
 from nmt.data import python_text
 from nmt.data.document_lines import Followed, Follower
 from nmt.data.languages import UNNAMED
+from nmt.followed_text import FollowedText
 from nmt.notebook import Explanation, Inspection, TranslatedSentence, WhatIf
 from nmt.system.errors import UserError
 from nmt.text.canonical import shows_nothing
@@ -46,7 +47,7 @@ Pairs = str | Path | Mapping[str, str]
 _OF_THE_COMMAND = (
     *("run", "input", "input_format", "output", "alignments", "heatmaps", "view", "head", "shift", "prefix", "format"),
     *("tags", "scores", "weights", "include", "documents", "show", "resume", "invalid", "heatmap_format", "glossary"),
-    *("keep", "memory", "terms"),
+    *("keep", "memory", "terms", "encoding"),
 )
 
 
@@ -61,7 +62,7 @@ def load(run: str | Path | Sequence[str | Path], *settings: str) -> "RunTranslat
         UserError: a run is missing or damaged, runs do not fit together, or a setting is invalid.
     """
     for setting in settings:
-        if setting.partition("=")[0] in _OF_THE_COMMAND:
+        if setting.partition("=")[0].lstrip("+~") in _OF_THE_COMMAND:
             raise UserError(f"{setting}: only python -m nmt.translate has this setting. Leave it out of nmt.load.")
     overrides = quote(settings)
     config = compose("translate", overrides)
@@ -133,9 +134,9 @@ class RunTranslator:
         translations = iter(self.translate(sentences, contexts=contexts, documents="none"))
         return [[next(translations) for _ in document] for document in lists]
 
-    def follow(self, documents: Followed = "blank") -> "FollowedText":
+    def follow(self, documents: Followed = "blank") -> FollowedText:
         """A translator of one text whose lines arrive one after the other, such as subtitles or a conversation."""
-        return FollowedText(self, Follower(self._translator.context_sentences, _checked(documents)))
+        return FollowedText(self.translate, Follower(self._translator.context_sentences, _checked(documents)))
 
     def nbest(
         self,
@@ -187,6 +188,8 @@ class RunTranslator:
         texts = lines if tags == "none" else [plain_text(line) for line in lines]
         if beginnings and len(beginnings) != len(lines):
             raise UserError(f"There are {len(beginnings)} prefixes for {len(lines)} sentences. Give one for each.")
+        for name, given in (("glossary", glossary), ("memory", memory)):
+            python_text.check_mapping(given, name)
         seen = self._contexts(texts, contexts, documents)
         terms = Path(glossary) if isinstance(glossary, str) else glossary
         opened = open_glossary(terms, keep, self._translator.tokenizer.target, self._languages)
@@ -255,7 +258,7 @@ class RunTranslator:
             translation: of the sentence; None for the translator's own.
             context: see the class.
             word: of the translation, by its number from 0 or its spelling; None for all words.
-            head: of the attention, as for `heatmap` of a translation; None for that of links.
+            head: of the attention, as for `heatmap` of a translation; None for that of the links of `documents`.
 
         Raises:
             UserError: a text is blank or too long, the model has no such head, or the translation no such word.
@@ -265,7 +268,7 @@ class RunTranslator:
         sentence = python_text.text(sentence, "sentence")
         translation = None if translation is None else python_text.text(translation, "translation")
         (context,) = self._contexts([sentence], [context], None)
-        style = self._style() if head is None else replace(self._style(), head=str(head))
+        style = self._style() if head is None else replace(self._style(), head=head_name(head))
         asked = self._translator, sentence, translation, style
         return Explanation(explain(*asked, context=context, word=word, keeps=self._keeps_words))
 
@@ -323,7 +326,8 @@ class RunTranslator:
         self, sentences: Sequence[str], of_each: Iterable[Iterable[str]], documents: Followed | None
     ) -> Sequence[Sequence[str]]:
         """The contexts as they are given, or as documents follow one another; see `nbest`."""
-        sees, contexts = self._translator.context_sentences, python_text.lists_of_texts(of_each, "contexts")
+        sees, lists = self._translator.context_sentences, python_text.lists_of_texts(of_each, "contexts")
+        contexts = [[sentence for sentence in context if not shows_nothing(sentence)] for context in lists]
         if contexts and len(contexts) != len(sentences):
             raise UserError(f"There are {len(contexts)} contexts for {len(sentences)} sentences. Give one for each.")
         if any(contexts) and not any(model.context_sentences for model in self._translator.models):
@@ -373,28 +377,3 @@ def _checked(documents: Followed) -> Followed:
     if documents not in get_args(Followed):
         raise UserError(f"documents={documents}: must be one of {', '.join(get_args(Followed))}.")
     return documents
-
-
-class FollowedText:
-    """A text whose lines arrive one after the other, from `RunTranslator.follow`.
-
-    A run with context sees the sentences before each line in its document. Only these are kept.
-    """
-
-    def __init__(self, translator: RunTranslator, follower: Follower) -> None:
-        self._translator, self._follower = translator, follower
-
-    def translate(self, lines: Iterable[str], prefixes: Iterable[str] = ()) -> list[TranslatedSentence]:
-        """The best translations of the next lines. An empty line is translated as "", and ends a document.
-
-        With `follow("one")` it does not end a document.
-
-        Args:
-            lines: the next lines of the text, in order.
-            prefixes: see `RunTranslator.nbest`.
-
-        Raises:
-            UserError: the number of prefixes is not that of the lines, or the model cannot write a prefix.
-        """
-        taken = python_text.texts(lines, "lines")
-        return self._translator.translate(taken, prefixes, self._follower.take(taken), "none")

@@ -162,6 +162,9 @@ class TranslatedSentence(Translation):
     def links(self, head: Head = AUTO, shift: int = 0) -> list[Link]:
         """Links (source, target), from 0: for each word of the translation, the source word with the most weight.
 
+        Args:
+            head, shift: see `heatmap`.
+
         Raises:
             UserError: the model has no attention, or no such head or shift.
         """

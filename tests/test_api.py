@@ -163,4 +163,11 @@ def test_every_method_names_what_is_not_one_line_of_text(trained: Path) -> None:
             call_with(1.5)
         with pytest.raises(UserError, match=rf"^{re.escape(place)}: has a line break\."):
             call_with("eins\nzwei")
+    for name, given in (("memory", {"eins": 1.5}), ("glossary", {"eins": ["one", 1.5]}), ("glossary", {"eins": 1.5})):
+        with pytest.raises(TypeError, match=rf"^{name}\['eins'\]: a float, not text\.$"):
+            translator.translate(["eins"], **{name: given})  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="memory: a list, neither a file nor a mapping"):
+        translator.translate(["eins"], memory=[("eins", "one")])  # type: ignore[arg-type]
+    with pytest.raises(UserError, match=r'head=1\.1: give the name of a head as text: "1\.1"'):
+        translator.explain("eins", head=1.1)  # type: ignore[arg-type]
     assert [each.text for each in translator.translate(iter(["eins", "\u200b\u2800"]))] == ["one", ""]

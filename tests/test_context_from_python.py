@@ -40,6 +40,8 @@ def test_documents_are_followed(translator: nmt.RunTranslator) -> None:
     assert translator.translate_documents([[], ["", "rot eins"], []])[1][1].text == "red eins"
     (ranked,) = translator.nbest(["es eins"], contexts=[["blau eins"]])
     assert ranked[0].text == "blue again eins"
+    (ranked,) = translator.nbest(["es eins"], contexts=[["blau eins", " "]])
+    assert ranked[0].text == "blue again eins", "an empty line is no context"
 
 
 def test_a_text_is_followed_line_by_line(translator: nmt.RunTranslator) -> None:
@@ -48,6 +50,9 @@ def test_a_text_is_followed_line_by_line(translator: nmt.RunTranslator) -> None:
     other = translator.follow("one")
     texts = [each.text for part in (["rot eins", ""], ["es eins"]) for each in other.translate(part)]
     assert texts == ["red eins", "", "red again eins"]
+    with pytest.raises(UserError, match="2 prefixes"):
+        other.translate(["blau eins"], prefixes=["a", "b"])
+    assert other.translate(["es eins"])[0].text == "red again eins", "what failed is no context"
     fresh = translator.follow().translate(["es eins"])[0]
     assert not fresh.context, "each text has its own context"
 

@@ -51,16 +51,21 @@ def piece_weights(translation: Translation, head: Head = AUTO, shift: int = 0) -
                 "the line is too long for weights. Train with attention, or give shorter lines."
             )
         return np.zeros((0, len(translation.source_pieces)), dtype=np.float32)  # of an empty line
-    if isinstance(head, float):  # 2.10 would be 2.1
-        raise UserError(f'head={head}: give the name of a head as text: "{head}".')
     heads = Heads(names_of_heads(translation))
-    positions = heads.select(str(head))
+    positions = heads.select(head_name(head))
     if not positions:
         raise UserError(f"head={head} does not exist. Give {heads.alternatives}.")
     if len(positions) == 1:
         return translation.weights[positions[0], shift:]
     weights: Weights = translation.weights[positions].mean(axis=0, dtype=np.float32)
     return weights[shift:]
+
+
+def head_name(head: Head) -> str:
+    """The name of a selection of heads (UserError for a number with a point)."""
+    if isinstance(head, float):  # 2.10 would be 2.1
+        raise UserError(f'head={head}: give the name of a head as text: "{head}".')
+    return str(head)
 
 
 def names_of_heads(translation: Translation) -> Sequence[str]:

@@ -71,14 +71,15 @@ def contrast(request: Contrasting) -> int:
         run, request.checkpoint, request.compute, request.batch_sentences, request.context_sentences
     )
     by_distance = accuracies(translator, split, contrasts)
-    shown = printable(table(by_distance, translator.context_sentences))
+    seen = 0 if request.documents == "none" else translator.context_sentences
+    shown = printable(table(by_distance, seen))
     print(shown, file=sys.stderr if request.output == STANDARD else sys.stdout)
     if request.output is not None:
         facts: dict[str, Any] = {
             "run": str(run.folder),
             "split": split.name,
             "text": split.fingerprint(),
-            "context_sentences": translator.context_sentences,
+            "context_sentences": seen,
             "by_distance": {distance: figures._asdict() for distance, figures in by_distance.items()},
         }
         with contextlib.ExitStack() as stack:
@@ -133,6 +134,8 @@ def _test(request: Contrasting, run: OpenRun) -> tuple[Split, Sequence[Contrasti
         split = given_split(request.source, *read_parallel_lines(request.source, request.reference))
         split = split._replace(documents=numbered(split.source, request.documents))
         return split, read_contrasts(request.contrasts, split)
+    if request.documents != "blank":
+        raise UserError(f"documents={request.documents} is for files: give {FILES}, or leave documents= out.")
     source = own_data(run, request.data, FILES)
     name = request.split or next(iter(source.tests()), "valid")
     split = own_split(run, source, name)
@@ -156,15 +159,18 @@ def read_contrasts(path: Path, split: Split) -> list[ContrastiveItem]:
         if not line.strip():
             continue
         place, _, rest = line.partition("\t")
-        distance, _, wrong = rest.partition("\t")
-        if not (place.isdecimal() and distance.isdecimal() and not shows_nothing(wrong)):
+        distance, *fields = rest.split("\t")
+        wrong = tuple(field for field in fields if not shows_nothing(field))
+        if not (place.isdecimal() and distance.isdecimal() and len(place + distance) < 30 and wrong):
             raise UserError(
                 f"{path}, line {number}: must have a line number, a distance and wrong translations, with tabs between."
             )
         row = int(place) - 1
-        if not 0 <= row < len(split.source) or shows_nothing(split.source[row]):
-            raise UserError(f"{path}, line {number}: line {place} of {split.name} has no sentence.")
-        contrasts.append(ContrastiveItem(row, int(distance), tuple(wrong.split("\t"))))
+        if not 0 <= row < len(split.source) or any(shows_nothing(side[row]) for side in (split.source, split.target)):
+            raise UserError(f"{path}, line {number}: line {place} of {split.name} has no sentence pair.")
+        if split.target[row] in wrong:
+            raise UserError(f"{path}, line {number}: a wrong translation is the reference. Leave it out.")
+        contrasts.append(ContrastiveItem(row, int(distance), wrong))
     if not contrasts:
         raise UserError(f"{path} is empty. Give wrong translations.")
     return contrasts

@@ -1,6 +1,7 @@
 """Texts that a Python program gives: by position, whatever holds them, and with the place of what is not text."""
 
 from collections.abc import Iterator, Mapping, Set
+from pathlib import Path
 
 from nmt.system.errors import UserError
 
@@ -48,6 +49,18 @@ def text(value: object, name: str) -> str:
     except UnicodeEncodeError as error:
         raise UserError(f"{name}: character {error.start + 1} is half a surrogate pair. Give valid Unicode.") from error
     return str(value)
+
+
+def check_mapping(values: object, name: str) -> None:
+    """TypeError if a mapping, called `name`, holds what is neither text nor a list of texts; files are not read."""
+    if not isinstance(values, Mapping):
+        if values is None or isinstance(values, str | Path):
+            return
+        raise TypeError(f"{name}: {_kind(values)}, neither a file nor a mapping of texts.")
+    for key, value in values.items():
+        text(key, f"a key of {name}")
+        for each in value if isinstance(value, list | tuple) else [value]:
+            text(each, f"{name}[{key!r}]")
 
 
 def _kind(value: object) -> str:

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 
 from nmt.alignment.units import source_units, target_units
-from nmt.alignment.word_weights import Head, Weights, names_of_heads, piece_weights, word_weights
+from nmt.alignment.word_weights import Head, Weights, head_name, names_of_heads, piece_weights, word_weights
 from nmt.drawing import fonts
 from nmt.drawing.layout import shorten
 from nmt.drawing.matrix import matrix, note
@@ -105,7 +105,7 @@ def _panels(
 ) -> tuple[dict[str, Weights], list[str], list[str], list[str]]:
     """The matrices by the names of their heads, the labels of their rows and columns, and remarks."""
     heads = Heads(names_of_heads(translation))
-    names: Sequence[Head] = heads.side_by_side(str(head)) or [head]  # `_grid` refuses an unknown one
+    names: Sequence[Head] = heads.side_by_side(head_name(head)) or [head]  # `_grid` refuses an unknown one
     grids = {str(name): _grid(translation, level, name, shift) for name in names}
     weights, rows, columns, _ = next(iter(grids.values()))
     remarks = list(dict.fromkeys(remark for grid in grids.values() for remark in grid.remarks))

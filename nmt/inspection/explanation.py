@@ -65,7 +65,7 @@ def explain(
     """Measure which source words each word of a translation depends on.
 
     Args:
-        translator: translates; of an ensemble, `gradient` shows the first model.
+        translator: translates; of an ensemble, `gradient` shows the first model, and so do the weights of `target`.
         text: one line that is not blank.
         target: a translation of it; None for the translator's own.
         style: how the translation is written.
@@ -93,10 +93,13 @@ def explain(
         ((translation, *_),) = translator.translate_chunk(keep_words(translator, own) if keeps else own)
     else:
         (translation,) = translator.force([text], [target], [context])
-    if not can_look(translation) or shows_nothing(text) or shows_nothing(translation.text):
+    if not can_look(translation) or shows_nothing(text):
         raise UserError(
             "text: must be one line with words that the model can translate as a whole. Give a shorter sentence."
         )
+    if shows_nothing(translation.text):
+        blank = "text: its translation has no words" if target is None else "target: has no words"
+        raise UserError(f"{blank}, so there is nothing to explain. Give another one.")
     labels = target_units(translation).labels
     number = None if word is None else word_number(labels, word, "word")
     rows = slice(None) if number is None else slice(number, number + 1)

@@ -2,6 +2,7 @@
 
 import difflib
 import functools
+import operator
 from collections.abc import Mapping, Sequence, Set
 from numbers import Integral, Real
 from typing import NamedTuple
@@ -123,6 +124,8 @@ def what_if(
         elif keeps and not edits.pins:
             (asked,) = keep_words(translator, [asked])
         ((variant, *_),) = translator.translate_chunk([asked])
+        if not can_look(variant) and not shows_nothing(changed):
+            raise UserError("text: the changed text is too long to be translated as a whole. Give a shorter one.")
         check_pins(edits.pins, variant)
         forced = forced_characters(translator, beginning)
         result["variant"] = documented(translator, [variant], style, include, forced=forced)
@@ -131,7 +134,7 @@ def what_if(
         result["kept"] = len(kept)
         result["differences"] = {
             "words": word_differences(baseline.text.split(), variant.text.split()),
-            "steps": _step_differences(translator, baseline, changed, before, pins),
+            "steps": _step_differences(translator, baseline, variant, before, pins),
         }
     return result
 
@@ -179,14 +182,16 @@ def word_differences(baseline: Sequence[str], variant: Sequence[str]) -> list[Js
 
 
 def _step_differences(
-    translator: Translator, baseline: Translation, text: str, context: Sequence[str], pins: Pins
+    translator: Translator, baseline: Translation, variant: Translation, context: Sequence[str], pins: Pins
 ) -> list[Json]:
-    """How probable each piece of the baseline is, and if the translator reads `text` after `context` with `pins`.
+    """How probable each piece of the baseline is, and if the translator reads the variant's source instead.
+
+    It reads it after `context` with `pins`.
 
     `best` is what it would say then after the pieces of the baseline before the step.
     """
     source, target = tokens_of(translator.tokenizer, baseline)
-    changed = translator.tokenizer.source.encode([text])[0]
+    changed, _ = tokens_of(translator.tokenizer, variant)
     (seen,) = encoded(translator.tokenizer, [context], translator.context_sentences, translator.max_source_length)
     known = context_of(translator.tokenizer, baseline)
     before = inspect(translator, source, target, context=known, pins=baseline.pins)
@@ -233,16 +238,17 @@ def swept(translator: Translator, baseline: Translation, swept_steps: int | Sequ
     Raises:
         UserError: the translation has no such steps, or the model has no attention.
     """
-    steps = [swept_steps] if isinstance(swept_steps, int) else list(swept_steps)
+    whole = isinstance(swept_steps, Integral)
+    steps = [operator.index(step) for step in np.atleast_1d(swept_steps).tolist()]
     source, target = tokens_of(translator.tokenizer, baseline)
     if not steps or steps != list(range(steps[0], steps[0] + len(steps))):
         raise UserError(f"sweep={swept_steps}: give steps that follow one another, such as [2,3].")
     if not 0 <= steps[0] <= steps[-1] < len(target):
         raise UserError(f"sweep={swept_steps}: the translation has no such step. Give 0 to {len(target) - 1}.")
-    context, places = context_of(translator.tokenizer, baseline), _places(baseline, isinstance(swept_steps, int))
+    context, places = context_of(translator.tokenizer, baseline), _places(baseline, whole)
     rows = [ForcedSource(source, context, {**baseline.pins, **dict.fromkeys(steps, place)}) for *_, place in places]
     own = piece_log_probs(translator, target[: steps[-1] + 1], rows)[:, steps[0] :].sum(1).tolist()
-    vocabulary, whole = translator.tokenizer.target, isinstance(swept_steps, int)
+    vocabulary = translator.tokenizer.target
     ends_words = not whole and " " in baseline.text and _first_word(translator, target[steps[0] :]) == len(steps)
     count = len(steps) + ROOM * ends_words
     pinned = [{**baseline.pins, **dict.fromkeys(range(steps[0], steps[0] + count), place)} for *_, place in places]

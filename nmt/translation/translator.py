@@ -278,13 +278,13 @@ class Translator:
         pairs = list(map(Pair, source_tokens, target_tokens, before, repeat(self.pins)))
         results: list[Translation | None] = [None] * len(sources)
         for row, forced in predictions(self, pairs, look):
-            tokens = [*target_tokens[row], EOS]
+            tokens, spans = [*target_tokens[row], EOS], self.tokenizer.source.spans(source_tokens[row], sources[row])
             hypothesis = Hypothesis(tokens, forced.log_prob, forced.log_prob, forced.weights)
-            spans = self.tokenizer.source.spans(source_tokens[row], sources[row])
             sees = self._seen(contexts[row], before[row]) if contexts else []
             about = source_tokens[row], spans, sees, self.pins
             results[row] = self._translation(sources[row], hypothesis, *about)._replace(
                 text=targets[row],
+                heads=self.models[0].decoder.heads,
                 spans=self.tokenizer.target.spans(tokens, targets[row]),
                 log_probs=forced.log_probs,
                 best_log_probs=list(map(max, forced.log_probs, forced.others)),

@@ -58,7 +58,7 @@ def translated(lines: Sequence[str], attends: bool = True) -> list[Translation]:
         ("<p>one two</p> <p> three <i>four</i> </p>", "one two three four", "TWO ONE FOUR THREE",
          "<p>TWO ONE</p> <p> <i>FOUR</i> THREE </p>"),
         ("<hr>", "", "", "<hr>"),
-        ("&#10;one&#x0a <b>two</b>", "one  two", "TWO ONE", " <b>TWO</b> ONE"),
+        ("&#10;one&#x0a <b>two</b>", "one two", "TWO ONE", " <b>TWO</b> ONE"),
         ("a &amp; <u>b!</u>", "a & b!", "B! & A", "<u>B!</u> &amp; A"),
     ],
 )  # fmt: skip

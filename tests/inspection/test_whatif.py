@@ -4,7 +4,7 @@ import functools
 import itertools
 import math
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -49,6 +49,20 @@ def test_no_edit_has_no_difference() -> None:
     same = what_if(made, SENTENCE, Edits(text=SENTENCE), style(made), frozenset())
     assert all(step["kl"] < 1e-6 for step in same["differences"]["steps"])
     assert {part["kind"] for part in same["differences"]["words"]} <= {"same"}
+
+
+def test_the_changed_text_is_cut_as_the_translator_cuts_it() -> None:
+    made = replace(translator(("decoder=luong",)), max_source_length=4, long_lines="truncate")
+    same = what_if(made, "rot vier rot vier rot", Edits(text="rot vier rot vier rot"), style(made), frozenset())
+    assert all(step["kl"] < 1e-6 for step in same["differences"]["steps"])
+    with pytest.raises(UserError, match="the changed text is too long"):
+        what_if(replace(made, long_lines="split"), "rot", Edits(text="rot vier " * 9), style(made), frozenset())
+
+
+def test_steps_of_any_integer_are_swept() -> None:
+    made, int64 = translator(("decoder=luong",)), cast("int", np.int64(1))
+    one, other = (what_if(made, SENTENCE, Edits(), style(made), frozenset(), step) for step in (1, int64))
+    assert one["sweep"] == other["sweep"]
 
 
 def test_pins_and_prefixes_show_in_the_variant() -> None:
@@ -262,6 +276,13 @@ def test_erasure_is_the_fall_of_the_log_probability() -> None:
     before, after = (inspect(made, tokens, target).of_pieces for tokens in (source, left))
     ends = next(at for at, span in enumerate(whole.spans) if span is not None and span[0] >= 4)
     assert answer["methods"]["erasure"][0][1] == pytest.approx(sum(before[:ends]) - sum(after[:ends]), abs=1e-4)
+
+
+def test_what_has_no_words_is_not_explained() -> None:
+    made = translator(("decoder=luong",))
+    for text, target, field in (("", None, "text: must be one line"), (SENTENCE, " ", "target: has no words")):
+        with pytest.raises(UserError, match=field):
+            explain(made, text, target, style(made))
 
 
 def test_measures_are_compared_by_their_sizes() -> None:

@@ -4,6 +4,7 @@ import functools
 import json
 import re
 from pathlib import Path
+from unittest.mock import ANY
 
 import numpy as np
 import pytest
@@ -182,6 +183,11 @@ class TestContrast:
         assert call("contrast", *line, "context_sentences=0") == 0
         blind = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
         assert blind["by_distance"]["1"]["accuracy"] < 0.6
+        # Fields of a spreadsheet that are empty are no translations.
+        wide = [f"{row}\t\t" for row in (tmp_path / "contrasts").read_text(encoding="utf-8").splitlines()]
+        write_lines(tmp_path / "contrasts", wide)
+        assert call("contrast", *line, "documents=none") == 0
+        assert json.loads((tmp_path / "out.json").read_text(encoding="utf-8")) == {**blind, "text": ANY}
 
     def test_mistakes(self, seeing: Path, tmp_path: Path, capsys: Capture) -> None:
         assert call("contrast", f"run={seeing}", "device=cpu") == 1
@@ -192,6 +198,9 @@ class TestContrast:
             ("3\t1\tblue\n", "line 1: line 3 of source-"),
             ("999\t1\tblue\n", "line 1: line 999 of source-"),
             ("\n", "is empty. Give wrong translations."),
+            (f"2\t1\tblue\t{documents(24, seed=5)[1][1]}\n", "line 1: a wrong translation is the reference"),
+            ("1\t1\t \t\n", "line 1: must have a line number"),
+            (f"{'1' * 5000}\t1\tblue\n", "line 1: must have a line number"),
         ):
             (tmp_path / "contrasts").write_text(text, encoding="utf-8")
             assert call("contrast", f"run={seeing}", *files, "device=cpu") == 1
