@@ -57,7 +57,7 @@ class HubTranslator(RunTranslator, ModelHubMixin, library_name="nmt", pipeline_t
         opened = load(run, *settings)
         of_texts = opened._translator, opened._head, opened._languages
         super().__init__(*of_texts, opened._doubts, opened._linker, opened._keeps_words)
-        self._run = Run(Path(run))
+        self._run, self._is_last = Run(Path(run)), "checkpoint=last" in settings
 
     @classmethod
     def from_pretrained(cls, name: str | Path, *settings: str, **arguments: Any) -> Self:  # type: ignore[override]
@@ -96,8 +96,21 @@ class HubTranslator(RunTranslator, ModelHubMixin, library_name="nmt", pipeline_t
         return made
 
     def _save_pretrained(self, save_directory: Path) -> None:
-        """Write weights, tokenizer, settings and facts for translating; no text, no state of the training."""
+        """Write weights, tokenizer, settings and facts for translating; no text, no state of the training.
+
+        What another run has left in the folder goes, but for its card.
+
+        Raises:
+            UserError: it is the folder of the run, or the translator does not have the run's best weights.
+        """
+        folder = self._run.folder
+        if save_directory.resolve() == folder.resolve():
+            raise UserError(f"{save_directory} is the run itself. Give another folder.")
+        if self._is_last or not self._run.best.is_file():
+            raise UserError(f"{folder}: the best weights are saved. Load a run that has them, without checkpoint=.")
         contents = _contents(self._run)
+        for name in {*ALLOWED} - {CARD_NAME, *contents}:
+            (save_directory / name).unlink(missing_ok=True)
         for name, data in contents.items():
             (save_directory / name).parent.mkdir(exist_ok=True)
             write_bytes(save_directory / name, data)
@@ -137,7 +150,9 @@ class HubTranslator(RunTranslator, ModelHubMixin, library_name="nmt", pipeline_t
             ]
             or None,
         )
-        mechanism = ", ".join(f"{choices[key]} {what}" for key, what in _MECHANISM if choices.get(key))
+        attends = self._translator.attends
+        parts = [(key, what) for key, what in _MECHANISM if choices.get(key) and (attends or "/" not in key)]
+        named = ["no attention" if choices[key] == "none" else f"{choices[key]} {what}" for key, what in parts]
         parameters = sum(parameter.numel() for parameter in self._translator.models[0].parameters())
         return ModelCard(
             Path(__file__)
@@ -148,7 +163,8 @@ class HubTranslator(RunTranslator, ModelHubMixin, library_name="nmt", pipeline_t
                 name=markdown(name),
                 languages=f"from `{source}` to `{target}`" if len(codes) == 2 else "between languages not named",
                 version=__version__,
-                mechanism=mechanism,
+                mechanism=", ".join(named),
+                links=", translation.links())\n    translation.heatmap(" if attends else "",
                 parameters=parameters,
                 pieces=self._translator.tokenizer.target.size,
                 scores=_table(scores),

@@ -11,7 +11,7 @@ import nmt
 from nmt.hub import HubTranslator
 from nmt.runs.run import Run
 from nmt.system.errors import UserError
-from tests.small import call, snapshot
+from tests.small import call, copied, snapshot
 
 SENTENCES = ["eins zwei", "rot und blau", "haus"]
 
@@ -91,6 +91,33 @@ def test_a_licence_is_unknown_until_somebody_chooses_one(saved: Path, tmp_path: 
     chosen = HubTranslator.from_pretrained(tmp_path / "again", "device=cpu")
     chosen.save_pretrained(tmp_path / "kept")
     assert licence(tmp_path / "kept") == "cc-by-4.0"
+
+
+def test_the_card_of_a_run_without_attention_speaks_of_none(unattentive: Path) -> None:
+    card = str(HubTranslator(unattentive, "device=cpu").generate_model_card())
+    assert "gru encoder, no attention;" in card
+    assert "print(translation.text)" in card
+    assert "heatmap" not in card
+
+
+def test_nothing_of_another_run_stays_and_the_run_itself_is_not_written_over(
+    trained: Path, saved: Path, tmp_path: Path
+) -> None:
+    folder, run = tmp_path / "taken", copied(trained, tmp_path)
+    shutil.copytree(saved, folder)
+    (folder / "tokenizer" / "source.model").write_bytes(b"of another run")
+    (folder / "doubt.json").write_text("{}", encoding="utf-8")
+    (run / "doubt.json").unlink(missing_ok=True)
+    before = snapshot(run)
+    HubTranslator(run, "device=cpu").save_pretrained(folder)
+    assert not (folder / "tokenizer" / "source.model").exists()
+    assert not (folder / "doubt.json").exists()
+    assert texts(HubTranslator.from_pretrained(folder, "device=cpu")) == texts(nmt.load(trained))
+    with pytest.raises(UserError, match="is the run itself"):
+        HubTranslator(run, "device=cpu").save_pretrained(run)
+    with pytest.raises(UserError, match="the best weights are saved"):
+        HubTranslator(run, "device=cpu", "checkpoint=last").save_pretrained(tmp_path / "last")
+    assert snapshot(run) == before
 
 
 def test_a_repository_of_the_cache_is_read_through_its_links(saved: Path, tmp_path: Path, trained: Path) -> None:

@@ -81,12 +81,13 @@ def _check(format_: ExportFormat, quantization: str, run: Run, model: Seq2Seq) -
     if quantization not in format_.quantizations:
         kinds = " or ".join(format_.quantizations)
         raise UserError(f"quantization={quantization}: must be {kinds} with format={name}. Give quantization=int8.")
-    if refusal := next(format_.refusals(model, choices), None):
-        reason = f"{run.folder} cannot be exported: format={name} does not support {refusal.setting}."
+    if refused := [*format_.refusals(model, choices)]:
+        settings, cures = (" and ".join(dict.fromkeys(each)) for each in zip(*refused, strict=True))
+        reason = f"{run.folder} cannot be exported: format={name} does not support {settings}."
         others = [other for other in FORMATS.values() if next(other.refusals(model, choices), None) is None]
         if others:
             raise UserError(f"{reason} Give format={others[0].name}, which can hold this run.")
-        raise UserError(f"{reason} Train a run with {refusal.cure}.")
+        raise UserError(f"{reason} Train a run with {cures}.")
     if any(importlib.util.find_spec(package) is None for package in format_.packages):
         packages = " and ".join(format_.packages)
         raise UserError(f"format={name} needs {packages}. Install with: {install_command('export')}")
@@ -121,7 +122,7 @@ def _write_texts(folder: Path, run: Run, request: Exporting, tokenizer: Tokenize
     step = run.best_step() if request.checkpoint == "best" else run.facts().get("step")
     described = {
         "step": "not recorded" if step is None else f"{step:,}",
-        "folder": request.output.name,
+        "program": shell_quoted(f"{request.output.name}/translate.py"),
         "tokenizer": ", ".join(f"`{name}`" for name in dict.fromkeys([manifest["source"], manifest["target"]])),
     }
     write_text(folder / "README.md", readme.format(**manifest, **described))

@@ -38,9 +38,8 @@ def refusals(model: Seq2Seq, choices: Mapping[str, str]) -> Iterator[Refusal]:
     for name, part, supported in (("encoder", encoder, TransformerEncoder), ("decoder", decoder, TransformerDecoder)):
         if type(part) is not supported:
             yield Refusal(f"{name}={choices[name]}", f"{name}=transformer")
-            return
-    assert isinstance(encoder, TransformerEncoder)
-    assert isinstance(decoder, TransformerDecoder)
+    if not isinstance(encoder, TransformerEncoder) or not isinstance(decoder, TransformerDecoder):
+        return
     sides: tuple[tuple[str, Side], ...] = (("encoder", encoder), ("decoder", decoder))
     for name, side in sides:
         if side.layers[0].branches:

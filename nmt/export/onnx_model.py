@@ -42,9 +42,10 @@ def refusals(model: Seq2Seq, choices: Mapping[str, str]) -> Iterator[Refusal]:
     encoder, decoder = model.encoder, model.decoder
     if type(encoder) is not RecurrentEncoder:
         yield Refusal(f"encoder={choices['encoder']}", "encoder=gru")
-        return
     if not isinstance(decoder, AttentiveDecoder) or type(decoder) not in _WIRINGS:
         yield Refusal(f"decoder={choices['decoder']}", "decoder=bahdanau, luong or conditional")
+        return
+    if type(encoder) is not RecurrentEncoder:
         return
     attention = decoder.attention
     for refused, setting, cure in (

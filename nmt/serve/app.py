@@ -21,7 +21,7 @@ from nmt.serve.libre import add_libre
 from nmt.serve.memory_routes import add_memories, offers
 from nmt.serve.pages import PageName, add_pages
 from nmt.serve.pool import ModelPool, Served
-from nmt.serve.problems import ProblemError, problem_of
+from nmt.serve.problems import PROBLEM, SCHEMA, ProblemError, problem_of
 from nmt.serve.rows import Row
 from nmt.serve.schemas import ExplainBody, ScoreBody, TranslateBody, WhatIfBody
 from nmt.serve.translated_files import add_files
@@ -62,6 +62,7 @@ def application(
         redoc_url=None,
         redirect_slashes=False,  # a proxy's prefix is not known here
         servers=[{"url": "."}],  # next to openapi.json
+        responses={"default": {"description": "A problem (RFC 9457).", "content": {PROBLEM: {"schema": SCHEMA}}}},
     )
     _add_errors(app)
     _add_models(app, pool)
@@ -104,7 +105,14 @@ def _add_models(app: FastAPI, pool: ModelPool) -> None:
         documents, timing = await pool.ask(request, model, rows)
         return await answered({"model": model.named, "search": search, "translations": documents, "timing": timing})
 
-    @app.post("/v1/translate/stream", summary="Translate lines; each is an event as soon as it is done")
+    events_of = {200: {"content": {"text/event-stream": {}}, "description": "Events."}}
+
+    @app.post(
+        "/v1/translate/stream",
+        summary="Translate lines; each is an event as soon as it is done",
+        response_class=StreamingResponse,
+        responses=events_of,  # type: ignore[arg-type]
+    )
     async def stream(body: TranslateBody) -> StreamingResponse:
         model, rows, _ = await pool.off_loop(pool.translations, body, live=True)
         answers = Answers(rows, model.worker.queue, pool.caps.seconds, live=True)
@@ -176,6 +184,6 @@ def _add_state(app: FastAPI, pool: ModelPool, figures: ServerFigures, offered: M
         waiting = {"rows": sum(map(len, queues)), "pieces": sum(queue.pieces for queue in queues)}
         return JSONResponse({"status": "ok", "queue": waiting, "models": [*workers]})
 
-    @app.get("/metrics", summary="Figures for Prometheus")
+    @app.get("/metrics", summary="Figures for Prometheus", response_class=PlainTextResponse)
     async def metrics() -> PlainTextResponse:
         return PlainTextResponse(figures.text(), media_type="text/plain; version=0.0.4")

@@ -168,7 +168,8 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
         listener = socket.create_server((host, port), family=family, backlog=BURST)
     except OSError as error:
         reason = error.strerror or str(error)
-        cure = "Give another port=, or port=0 for any free one."
+        unknown = isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL
+        cure = "Give another host=." if unknown else "Give another port=, or port=0 for any free one."
         raise UserError(f"host={host} port={port}: {reason}. {cure}") from error
     with listener:
         yield listener

@@ -30,7 +30,9 @@ _NAMING = (
 _BESIDE, _MOST = ("trainer", "optimizer", "schedule", "search", "tokenizer", "data"), 3
 
 
-def describe(run: Run, translator: Translator, words: KnownWords | None, languages: Any = None) -> dict[str, Any]:
+def describe(
+    run: Run, translator: Translator, words: KnownWords | None, languages: Any = None, checkpoint: str = "best"
+) -> dict[str, Any]:
     """What GET /v1/models says of a run; `languages` are those of a run whose training has not named them."""
     facts = run.facts()
     codes = tuple(str(code) for code in facts.get("languages", []))
@@ -39,7 +41,7 @@ def describe(run: Run, translator: Translator, words: KnownWords | None, languag
         source, target = named_languages(languages, UNNAMED)
     model = translator.models[0]
     return {
-        "fingerprint": fingerprint(run),
+        "fingerprint": fingerprint(run, checkpoint),
         "source": source,
         "target": target,
         "languages": [english_name(code or word) for code, word in ((source, "source"), (target, "target"))],
@@ -67,10 +69,10 @@ def evaluation_command(run: Run) -> str:
     return f"python -m nmt.evaluate {shell_quoted(f'run={run.folder}')}"
 
 
-def fingerprint(run: Run) -> str:
-    """The first digits of a sum over the weights and the configuration of a run."""
+def fingerprint(run: Run, checkpoint: str) -> str:
+    """The first digits of a sum over the weights, "best" or "last", and the configuration of a run."""
     digest = hashlib.sha256()
-    for path in (run.folder / "config.yaml", run.best if run.best.exists() else run.last):
+    for path in (run.folder / "config.yaml", run.best if checkpoint == "best" and run.best.exists() else run.last):
         with path.open("rb") as file:
             while block := file.read(2**20):
                 digest.update(block)

@@ -6,7 +6,7 @@ import json
 import re
 from email.message import Message
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, unquote
 
 from starlette.requests import Request
 
@@ -15,7 +15,13 @@ from nmt.serve.problems import ProblemError
 #: Fields of a form, beside repetitions of `q`.
 _FIELDS = 100
 _NAME = re.compile(rb'^content-disposition:.*?;\s*name\s*=\s*(?:"([^"\r\n]*)"|([^\s;]+))', re.IGNORECASE | re.MULTILINE)
-_FILE_NAME = re.compile(rb'^content-disposition:.*?;\s*filename\s*=\s*"([^"\r\n]*)"', re.IGNORECASE | re.MULTILINE)
+_FILE_NAME = re.compile(
+    rb'^content-disposition:.*?;\s*filename\s*=\s*(?:"([^"\r\n]*)"|([^\s;]+))', re.IGNORECASE | re.MULTILINE
+)
+#: The name as RFC 5987 writes it, which some programs send beside a plain one or alone.
+_CODED_NAME = re.compile(
+    rb"^content-disposition:.*?;\s*filename\*\s*=\s*utf-8'[^']*'([^\s;]+)", re.IGNORECASE | re.MULTILINE
+)
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
 
 
@@ -86,6 +92,14 @@ def _multipart(body: bytes, boundary: str, most: int) -> list[tuple[str, str]]:
     return [(part.field, part.data.decode()) for part in _parts(body, boundary, most)]
 
 
+def _file_name(head: bytes) -> str | None:
+    """The name of a part's file; None if it has none."""
+    if coded := _CODED_NAME.search(head):
+        return unquote(coded[1].decode("ascii"))
+    file = _FILE_NAME.search(head)
+    return None if file is None else (file[1] if file[2] is None else file[2]).decode().replace("%22", '"')
+
+
 def _parts(body: bytes, boundary: str, most: int) -> list[FormPart]:
     """The parts of a form (RFC 7578; ValueError), in linear time."""
     if not boundary:
@@ -99,8 +113,7 @@ def _parts(body: bytes, boundary: str, most: int) -> list[FormPart]:
         head, value = _HEAD_END.split(body[begin.end() : end.start()], maxsplit=1)
         if (name := _NAME.search(head)) is None:
             raise ValueError("a part has no name")
-        file = _FILE_NAME.search(head)
-        parts.append(FormPart((name[1] or name[2]).decode(), value, file and file[1].decode().replace("%22", '"')))
+        parts.append(FormPart((name[1] or name[2]).decode(), value, _file_name(head)))
         if end[1]:
             return parts
     raise ValueError("too many parts, or no end")

@@ -25,12 +25,17 @@ from nmt.text.scripts import script_of
 
 #: Characters of a request that tell its script.
 _SAMPLE = 10_000
+#: The beam for terms and what is kept, where the run's search is greedy.
+TERMS_BEAM = 5
 
 
 def add_libre(app: FastAPI, pool: ModelPool, lines_only: bool = False) -> None:
     """Add the routes. With `lines_only`, lines are not split into sentences."""
+    schema = LibreBody.model_json_schema()
+    kinds = ("application/json", "application/x-www-form-urlencoded", "multipart/form-data")
+    sent = {"requestBody": {"required": True, "content": {kind: {"schema": schema} for kind in kinds}}}
 
-    @app.post("/translate", summary="LibreTranslate: translate")
+    @app.post("/translate", summary="LibreTranslate: translate", openapi_extra=sent)
     async def translate(request: Request) -> JSONResponse:
         body = await _body(request, pool)
         texts, markup = [body.q] if isinstance(body.q, str) else body.q, body.format == "html"
@@ -55,7 +60,7 @@ def add_libre(app: FastAPI, pool: ModelPool, lines_only: bool = False) -> None:
 
     app.add_api_route("/languages", languages, methods=["POST"], include_in_schema=False)
 
-    @app.post("/detect", summary="LibreTranslate: which source language, by its script")
+    @app.post("/detect", summary="LibreTranslate: which source language, by its script", openapi_extra=sent)
     async def detect(request: Request) -> JSONResponse:
         return JSONResponse(detected(pool, await _body(request, pool)))
 
@@ -72,11 +77,14 @@ async def translations(
         for passage in [*(each for block in text for each in block.passages), Passage("", ends_document=True)]
         if passage.translated or (passage.ends_document and follows == "blank")
     ]
+    # Only a beam has room for terms.
+    is_greedy = model.engine.defaults.beam_size == 1 and (body.glossary or body.keep)
+    beam = min(TERMS_BEAM, pool.caps.beam) if is_greedy else None
     include: list[Detail] = ["alignment"] if any(block.tags for text in texts for block in text) else []
     asked = TranslateBody(
         model=model.id,
         text=lines,
-        search=SearchBody(nbest=1),
+        search=SearchBody(nbest=1, beam_size=beam),
         documents=follows,
         include=include,
         glossary=body.glossary,
@@ -137,7 +145,7 @@ def model_for(pool: ModelPool, source: str, target: str) -> Served:
         for model in pool.models.values()
         if all(fit := [_fit(own, asked, alone) for own, asked in zip(codes_of(model), (source, target), strict=True)])
     ]
-    known = ", ".join(f"{ours} to {theirs}" for ours, theirs in map(codes_of, pool.models.values()))
+    known = ", ".join(dict.fromkeys(" to ".join(codes_of(model)) for model in pool.models.values()))
     if not fits:
         detail = "source, target: no model translates between these languages."
         raise ProblemError(400, detail, cure=f"Give {known}.")

@@ -11,6 +11,7 @@ from starlette.responses import FileResponse, HTMLResponse, Response
 import nmt
 from nmt.serve.guard import POLICY
 from nmt.serve.problems import ProblemError
+from nmt.serve.schemas import LibreBody
 from nmt.viewer import embed
 
 #: The page with all sections, or the one for readers.
@@ -55,5 +56,6 @@ def add_pages(app: FastAPI, page_name: PageName = "full") -> None:
             for path, methods in schema["paths"].items()
             for method, route in methods.items()
         )
-        bodies = html.escape(json.dumps(schema["components"]["schemas"], indent=2, ensure_ascii=False))
+        schemas = {**schema["components"]["schemas"], "LibreBody": LibreBody.model_json_schema()}
+        bodies = html.escape(json.dumps(schemas, indent=2, ensure_ascii=False))
         return HTMLResponse(_DOCS.format(above=above, routes=routes, bodies=bodies))

@@ -172,6 +172,11 @@ class ModelPool:
         """The model and the row of a request."""
         model, include = self.model(body.model), frozenset(body.include) - {"beam"}
         edited = body.edits
+        if body.search.max_length is not None:
+            raise invalid("search.max_length", "has no effect here.", cure="Leave it out.")
+        for field, asked in (("edits.pins", edited.pins), ("sweep", body.sweep), ("temperature", body.temperature)):
+            if asked not in (None, []) and not model.description["attends"]:
+                raise invalid(field, "this model has no attention.", cure=f"Leave {field} out, or name another model.")
         edits = Edits(edited.text, edited.prefix, _pins(edited.pins), edited.context, edited.keep_words)
         (context,) = self._contexts(model, body, [body.text])
         self._check_context(model, "edits.context", edits.context or [])

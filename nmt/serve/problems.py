@@ -11,6 +11,17 @@ from starlette.responses import JSONResponse
 
 from nmt.system.errors import UserError
 
+#: The type of the answer to a refused request, and its schema.
+PROBLEM = "application/problem+json"
+SCHEMA = {
+    "type": "object",
+    "required": ["type", "title", "status", "detail", "error"],
+    "properties": {
+        **{name: {"type": "string"} for name in ("type", "title", "detail", "error", "field", "cure")},
+        **{name: {"type": "integer"} for name in ("status", "limit")},
+    },
+}
+
 
 class ProblemError(HTTPException):
     """A request that is refused.
@@ -36,7 +47,7 @@ class ProblemError(HTTPException):
     def response(self) -> JSONResponse:
         """The answer to the request."""
         headers = {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
-        return JSONResponse(self.document, self.status, headers, media_type="application/problem+json")
+        return JSONResponse(self.document, self.status, headers, media_type=PROBLEM)
 
 
 def invalid(field: str, detail: str, **more: Any) -> ProblemError:
@@ -52,7 +63,7 @@ def too_long(field: str, detail: str, limit: int, cure: str) -> ProblemError:
 def of_user(error: UserError) -> ProblemError:
     """The problem that a message "field: what is wrong. The fix." names."""
     message = str(error)
-    field = re.match(r"([a-z_.]+)(=\S+| of line \d+)?: ", message)
+    field = re.match(r"([a-z_.]+)(=\[[^\]]*\]|=\S+| of line \d+)?: ", message)
     cure = re.search(r"(?<=\. )(Give|Leave|Send|Name) .*$", message)
     more: dict[str, Any] = {"field": field[1]} if field else {}
     return ProblemError(422, message, **more, cure=cure[0] if cure else f"Send another {more.get('field', 'text')}.")
@@ -77,6 +88,7 @@ _CURES = {
     "literal_error": (None, "Give one of: {expected}."),
     "greater_than_equal": ("ge", "Give at least {ge:g}."),
     "less_than_equal": ("le", "Give at most {le:g}."),
+    "model_attributes_type": (None, "Send a JSON object as application/json."),
     "too_short": ("min_length", "Give at least {min_length}."),
     "too_long": ("max_length", "Give at most {max_length}."),
 }

@@ -133,7 +133,10 @@ def served(request: Serving, run: Run, name: str) -> "Served":
     opening = replace(request.translator, run=str(run.folder))
     translator = opening.open(keep_weights=True)
     words = load_known_words(run.words)
-    description = describe(run, translator, words, request.languages)
+    description = describe(run, translator, words, request.languages, opening.checkpoint)
+    named = [str(code) for code in run.facts().get("languages", [])]
+    if request.languages is not None and named and not {*named} & {*UNNAMED}:
+        print_message(f"{name}: languages= is not used, because the run names {' and '.join(named)}.")
     queue = RowQueue(request.queue_pieces, opening.most_sentences, request.batch_pieces)
     worker = Worker(queue, lambda key, works: engine.compute(key, works), name)
     head = translator.heads.default if translator.attends else "auto"
@@ -145,6 +148,9 @@ def served(request: Serving, run: Run, name: str) -> "Served":
     checked = replace(translator, check=worker.check)
     watch = LineWatch("The text", run.facts())
     engine = Engine(checked, head=head, model=model, linker=linker, doubts=doubts, words=words, watch=watch)
+    if engine.defaults.beam_size > request.max_beam:
+        size = engine.defaults.beam_size
+        raise UserError(f"max_beam={request.max_beam}: {name} searches with a beam of {size}. Give max_beam={size}.")
     description["search"] = engine.described(engine.defaults)
     codes = str(description["source"] or UNNAMED[0]), str(description["target"] or UNNAMED[1])
     memory = ModelMemory(run.folder, request.memory, codes)

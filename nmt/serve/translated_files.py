@@ -73,15 +73,28 @@ def add_files(app: FastAPI, pool: ModelPool, most_bytes: int) -> None:
     """Add the routes; `most_bytes` is the limit of a request."""
     files = WaitingFiles(most_bytes)
 
-    @app.post("/translate_file", summary="LibreTranslate: translate a document")
+    form = LibreBody.model_json_schema()["properties"]
+    properties = {name: form[name] for name in ("source", "target")}
+    properties |= {name: {"type": "string"} for name in ("file", "encoding", "model", "glossary", "keep")}
+    properties["file"]["format"] = "binary"
+    schema = {"type": "object", "properties": properties, "required": ["file"]}
+    sent = {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": schema}}}}
+
+    @app.post("/translate_file", summary="LibreTranslate: translate a document", openapi_extra=sent)
     async def translate(request: Request) -> JSONResponse:
         if not keeps_documents():
             cure = f"Install it: {install_command('documents')}"
             raise ProblemError(501, "Files need the extra 'documents', which this server lacks.", cure=cure)
         fields, file = await read_file(request)
-        body, chosen = _body(fields), fields.get("model")
+        body, chosen, encoding = _body(fields), fields.get("model"), fields.get("encoding") or None
         try:
-            data, name, notes = await _translated(request, pool, file, body, pool.model(chosen) if chosen else None)
+            model = pool.model(chosen) if chosen else None
+            data, name, notes = await _translated(request, pool, file, body, model, encoding)
+        except ProblemError as problem:
+            if problem.more.get("field") != "q":
+                raise
+            detail = problem.detail.replace("q:", "file:", 1)  # whose sentences they are
+            raise ProblemError(problem.status, detail, **{**problem.more, "field": "file"}) from problem
         except UserError as error:
             detail, _, cure = str(error).rpartition(". ")
             raise ProblemError(400, f"{detail}.", field="file", cure=cure) from error
@@ -89,7 +102,14 @@ def add_files(app: FastAPI, pool: ModelPool, most_bytes: int) -> None:
         address = f"{request.base_url}download_file/{quote(key)}"
         return JSONResponse({"translatedFileUrl": address, "file": quote(key), "notes": notes})
 
-    @app.get("/download_file/{key}", summary="LibreTranslate: a translated document")
+    whole = {200: {"content": {"application/octet-stream": {}}, "description": "The document."}}
+
+    @app.get(
+        "/download_file/{key}",
+        summary="LibreTranslate: a translated document",
+        response_class=Response,
+        responses=whole,  # type: ignore[arg-type]
+    )
     async def download(key: str) -> Response:
         file = files.get(key)
         headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(file.name)}"}
@@ -108,7 +128,7 @@ def _body(fields: dict[str, Any]) -> LibreBody:
 
 
 async def _translated(
-    request: Request, pool: ModelPool, file: SentFile, body: LibreBody, chosen: Served | None
+    request: Request, pool: ModelPool, file: SentFile, body: LibreBody, chosen: Served | None, encoding: str | None
 ) -> tuple[bytes, str, list[str]]:
     """The translated document, its name, and notes on it (UserError if it cannot be read, or ProblemError)."""
     from nmt.documents.formats import ENDINGS, WITH_PLACEHOLDERS, Document, parse_document
@@ -120,13 +140,16 @@ async def _translated(
         raise ProblemError(400, detail, field="file", cure=f"Send one of: {' '.join(ENDINGS)}")
 
     def parsed(source: str, target: str) -> Document:
-        return parse_document(file.data, path.name, source, target, canonical=canonical)
+        return parse_document(file.data, path.name, source, target, encoding, canonical)
 
     first = codes_of(pool.first)
     language = body.source
     if language.lower() == "auto" and len(pool.models) > 1:
-        sample = await pool.off_loop(parsed, *first)
-        text = "\n".join(segment.text for segment in sample.segments[:500])
+        text = ""
+        for codes in dict.fromkeys(map(codes_of, pool.models.values())):  # a memory has text for one pair of them
+            if not text and body.target in ("", codes[1]):
+                sample = await pool.off_loop(parsed, *codes)
+                text = "\n".join(segment.text for segment in sample.segments[:500])
         language = detected(pool, LibreBody(q=text), body.target)[0]["language"]
     elif language.lower() == "auto":
         language = first[0]
@@ -136,11 +159,12 @@ async def _translated(
     split = await pool.off_loop(SplitDocument, document, source)
     tags = [tag for segment in document.segments for tag in segment.tags]
     block = TextBlock([Passage(re.sub(r"[\r\n]", " ", text), translated=True) for text in split.sentences], tags)
-    if body.keep is None and path.suffix.lower() in WITH_PLACEHOLDERS and model.engine.defaults.beam_size > 1:
+    if body.keep is None and path.suffix.lower() in WITH_PLACEHOLDERS:
         body = body.model_copy(update={"keep": ["placeholders"]})
     results = await translations(request, pool, model, [[block]], body)
     data = await pool.off_loop(_written, document, split, results)
-    return data, f"{path.stem}.{target}{path.suffix}", document.notes
+    nothing = [] if document.segments else ["There was nothing to translate, so it equals what was sent."]
+    return data, f"{path.stem}.{target}{path.suffix}", [*document.notes, *nothing]
 
 
 def _written(document: Any, split: "SplitDocument", results: Any) -> bytes:

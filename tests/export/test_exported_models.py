@@ -199,7 +199,7 @@ def test_the_operator_of_onnx_is_the_gru_of_torch_and_padding_gets_no_weight(tok
         ("trained", ["output=here/taken/file"], "output=here/taken/file is a file. Name a folder."),
         ("trained", ["output=out", "quantization=int4"], "quantization=int4: must be float32, float16,"),
         ("trained", ["output=out", "format=tflite"], "format=tflite: must be"),
-        ("trained", ["output=out"], "does not support encoder=gru. Give format=onnx, which can hold this run."),
+        ("trained", ["output=out"], "encoder=gru and decoder=bahdanau. Give format=onnx, which can hold this run."),
         ("trained", [], "output= must be given. For example: python -m nmt.export run="),
         (
             "trained",
@@ -207,7 +207,11 @@ def test_the_operator_of_onnx_is_the_gru_of_torch_and_padding_gets_no_weight(tok
             "quantization=int16: must be float32 or int8 with format=onnx.",
         ),
         ("unattentive", ["format=onnx", "output=out"], "does not support decoder=none. Train a run with"),
-        ("transformer", ["format=onnx", "output=out"], "not support encoder=transformer. Give format=ctranslate2"),
+        (
+            "transformer",
+            ["format=onnx", "output=out"],
+            "encoder=transformer and decoder=transformer. Give format=",
+        ),
     ],
 )
 def test_nothing_is_written_where_it_is_refused(

@@ -205,6 +205,13 @@ def test_models_health_and_descriptions(both: TestClient) -> None:
     assert both.get("/health").json() == {"status": "ok", "queue": {"rows": 0, "pieces": 0}, "models": ["0", "1"]}
     schema = both.get("/openapi.json").json()
     assert {"/v1/translate", "/v1/score", "/v1/whatif", "/v1/explain", "/translate", "/languages"} <= {*schema["paths"]}
+    assert "HTTPValidationError" not in json.dumps(schema)
+    for path, methods in schema["paths"].items():
+        for method, route in methods.items():
+            assert (method == "post") == ("requestBody" in route), path
+            assert "application/problem+json" in route["responses"]["default"]["content"], path
+    assert [*schema["paths"]["/v1/translate/stream"]["post"]["responses"]["200"]["content"]] == ["text/event-stream"]
+    assert "LibreBody" in both.get("/docs").text
 
 
 def test_figures_for_prometheus_tell_nothing_of_texts(both: TestClient) -> None:

@@ -139,6 +139,31 @@ def test_placeholders_of_sent_catalogues_are_kept(server: TestClient, monkeypatc
     send(server, "a.srt", SRT.encode())
 
 
+def test_a_greedy_run_keeps_placeholders_too(trained: Path) -> None:
+    with served_by(pool_of(trained, words=("search=greedy",))) as greedy:
+        assert fetched(greedy, send(greedy, "a.json", b'{"b": "drei %s vier"}'))[1].count(b"%s") == 1
+        given = {"q": "drei %s vier", "source": "de", "target": "en", "keep": ["placeholders"]}
+        assert "%s" in post(greedy, "/translate", **given)["translatedText"]
+
+
+def test_names_of_files_as_programs_write_them(server: TestClient) -> None:
+    content = {"content-type": "multipart/form-data; boundary=x"}
+    for name in ("filename=a.srt; filename*=utf-8''a%C3%BC.srt", "filename*=UTF-8'de'a%C3%BC.srt", "filename=au.srt"):
+        form = f"--x\r\nContent-Disposition: form-data; name=file; {name}\r\n\r\n{SRT}\r\n--x--\r\n"
+        answer = server.post("/translate_file", content=form.encode(), headers=content)
+        assert answer.status_code == 200, answer.text
+        assert fetched(server, answer.json())[0] == ("a%C3%BC.en.srt" if "*" in name else "au.en.srt")
+
+
+def test_encodings_are_named_and_files_without_text_are_said(server: TestClient) -> None:
+    data = SRT.replace("zwei drei", "fünf kleine").encode("cp1252")
+    assert fetched(server, send(server, "a.srt", data, encoding="cp1252"))
+    assert "latin77" in send(server, "a.srt", data, 400, encoding="latin77")["detail"]
+    unit = '<tu><tuv xml:lang="fr"><seg>un</seg></tuv></tu>'
+    memory = f'<tmx version="1.4"><header srclang="fr"/><body>{unit}</body></tmx>'
+    assert any("nothing to translate" in note for note in send(server, "a.tmx", memory.encode())["notes"])
+
+
 def test_files_that_are_refused(server: TestClient) -> None:
     bomb = io.BytesIO()
     with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:

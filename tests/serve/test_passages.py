@@ -175,6 +175,13 @@ def test_tags_follow_their_words(given: str, expected: str) -> None:
     assert translated(given, translate=turned) == expected
 
 
+def test_white_space_of_html_is_one_space_but_in_pre() -> None:
+    markup = "<p>\n eins <b>zwei\n drei</b>\nvier </p> <pre>eins\n  zwei</pre>\n<p>fünf\tsechs</p>"
+    blocks = split_passages(markup, "de", True, False)
+    texts = [each.text for block in blocks for each in block.passages if each.translated]
+    assert texts == ["eins zwei drei vier", "eins", "zwei", "fünf sechs"]
+
+
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=40))
 def test_plain_text_is_not_read_as_markup(text: str) -> None:
     plain = translated(html.escape(text), markup=False)
