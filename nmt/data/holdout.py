@@ -62,11 +62,19 @@ def divide(
 def shared_pairs(split: Split, train: Split) -> int:
     """The number of pairs of `split` with a sentence that is in `train`, on either side."""
     pairs = [(normal(a), normal(b)) for a, b in zip(split.source, split.target, strict=True)]
-    asked = {sentence for pair in pairs for sentence in pair}
+    asked = {sentence for pair in pairs for sentence in pair if sentence}
     known = {
         found for side in (train.source, train.target) for sentence in side if (found := normal(sentence)) in asked
     }
     return sum(not known.isdisjoint(pair) for pair in pairs)
+
+
+def shared_note(name: str, shared: int, pairs: int) -> str:
+    """What is said of a split with so many shared pairs."""
+    return (
+        f"{shared:,} of the {pairs:,} pairs of {name} have a sentence that is also in the training text: their scores "
+        "are too high."
+    )
 
 
 def hold_out(source: Sequence[str], target: Sequence[str], sizes: Mapping[str, int], seed: int) -> dict[str, list[int]]:

@@ -12,7 +12,7 @@ from typing import Literal
 from nmt.data.columns import Wanted, guess_languages
 from nmt.data.dataset import DataSource, Split, safe_name
 from nmt.data.document_lines import Documents
-from nmt.data.holdout import divide, shared_pairs
+from nmt.data.holdout import divide, shared_note, shared_pairs
 from nmt.data.hub_source import Hub
 from nmt.data.languages import UNNAMED, checked_languages, language_codes
 from nmt.data.parallel import ParallelLines, find_folder, read_files, with_links
@@ -20,6 +20,9 @@ from nmt.data.streams import decoding, name_of
 from nmt.system.errors import UserError, nearest
 from nmt.system.files import PACKED
 from nmt.system.limits import NotNegative, Positive, Seed
+
+#: The share of validation pairs that may have a sentence of the training text without a warning.
+SHARED = 0.2
 
 
 class TextFiles(DataSource):
@@ -74,7 +77,11 @@ class TextFiles(DataSource):
 
     def notes(self) -> list[str]:
         """What is wrong with the training and the validation pairs, as far as it shows (reads the files)."""
-        return [note for split in ("train", "valid") for note in self._lines(split).doubts()]
+        train, valid = map(self._lines, ("train", "valid"))
+        text, held = (Split(name, each.source, each.target) for name, each in (("train", train), ("valid", valid)))
+        shared = shared_pairs(held, text)
+        leak = [shared_note("valid", shared, len(held.source))] if shared > SHARED * len(held.source) else []
+        return [*train.doubts(), *valid.doubts(), *leak]
 
     def _lines(self, split: str) -> ParallelLines:
         files, endings = self._paths(split), self._endings
@@ -244,10 +251,7 @@ class UserFiles(DataSource):
         self._notes += notes + held_out
         for name, split in given.items():
             if shared := shared_pairs(split, divided["train"]):
-                self._notes.append(
-                    f"{shared:,} of the {len(split.source):,} pairs of {name} have a sentence that is also in the "
-                    "training text: their scores are too high."
-                )
+                self._notes.append(shared_note(name, shared, len(split.source)))
         self._splits = {**given, **divided}
         return self._splits
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from nmt.data.columns import choose_columns
 from nmt.data.languages import UNNAMED, canonical
-from nmt.data.text_tables import language_of_column, read_table
+from nmt.data.text_tables import language_of_column, number_of, read_table
 from nmt.system.errors import UserError, install_command
 
 #: The least similarity of a pair that is offered: below, editing it takes longer than translating anew.
@@ -77,7 +77,8 @@ def open_memory(
         return TranslationMemory(pairs.items())
     path = Path(pairs)
     table = read_table(path)
-    (source, target), _ = choose_columns(path, table, None, languages)
+    known = languages if all(number_of(code, table.header) for code in languages) else UNNAMED  # others: see below
+    (source, target), _ = choose_columns(path, table, None, known)
     memory = TranslationMemory(zip(table.column(source), table.column(target), strict=True))
     named = [language_of_column(name) for number in (source, target) for name in table.header[number - 1 : number]]
     others = [

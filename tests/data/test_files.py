@@ -46,6 +46,12 @@ class TestTextFiles:
             assert list(split.target) == [f"{name} en {line}" for line in range(3)]
             assert split.links is None
 
+    def test_validation_on_the_training_text_is_said(self, tmp_path: Path) -> None:
+        corpus(tmp_path, ["train", "valid"])
+        apart, same = (TextFiles("de", "en", f"{tmp_path}/train", f"{tmp_path}/{name}") for name in ("valid", "train"))
+        assert apart.notes() == []
+        assert same.notes()[-1].startswith("3 of the 3 pairs of valid have a sentence that is also in the training")
+
     def test_several_tests_have_names_of_their_own(self, tmp_path: Path) -> None:
         for year in ("2016", "2017"):
             corpus(tmp_path / year, ["test"])

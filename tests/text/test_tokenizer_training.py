@@ -96,7 +96,7 @@ def test_identity_normalisation_is_the_default_and_others_can_be_had() -> None:
         ({"model_type": "unigran"}, r"tokenizer\.model_type=unigran: must be unigram.*Did you mean 'unigram'"),
         ({"normalization": "NFKC"}, r"tokenizer\.normalization=NFKC: must be identity"),
         ({"vocabulary_size": 0}, r"tokenizer\.vocabulary_size=0: must be from 1 to 1,000,000"),
-        ({"character_coverage": 1.5}, r"tokenizer\.character_coverage=1\.5: must be from 0\.9 to 1"),
+        ({"character_coverage": 1.5}, r"tokenizer\.character_coverage=1\.5: must be from 0\.98 to 1"),
         ({"model_type": "bpe", "sampling": 1.5}, r"tokenizer\.sampling=1\.5: must be from 0 to 1"),
         ({"model_type": "char", "sampling": 0.1}, r"one segmentation only.*tokenizer=unigram"),
         ({"model": ["a", "b", "c"]}, r"tokenizer\.model takes one file"),
