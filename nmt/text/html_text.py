@@ -116,7 +116,7 @@ def read_html(markup: str) -> Iterator[str | Segment]:
             yield from filter(None, _segments(run))
             yield part.written
             run = []
-            if named := _NAME.match(part.written):
+            if not part.name and (named := _NAME.match(part.written)):  # else it is a whole element
                 around = named[1].lower() if part.written[1] != "/" else ""
         else:
             run.append(part._replace(name=around) if part.kind == "text" and around in _PREFORMATTED else part)
