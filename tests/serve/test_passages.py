@@ -176,7 +176,8 @@ def test_tags_follow_their_words(given: str, expected: str) -> None:
 
 
 def test_white_space_of_html_is_one_space_but_in_pre() -> None:
-    markup = "<p>\n eins <b>zwei\n drei</b>\nvier </p> <pre>eins\n  zwei</pre>\n<p>fünf\tsechs</p><pre translate=no>x</pre>a\nb"
+    markup = "<p>\n eins <b>zwei\n drei</b>\nvier </p> <pre>eins\n  zwei</pre>\n<p>fünf\tsechs</p>"
+    markup += "<pre translate=no>x</pre>a\nb"
     blocks = split_passages(markup, "de", True, False)
     texts = [each.text for block in blocks for each in block.passages if each.translated]
     assert texts == ["eins zwei drei vier", "eins", "zwei", "fünf sechs", "a b"]
