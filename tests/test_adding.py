@@ -40,6 +40,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("code")
     for name in COPIED:
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "README.md", folder)  # whose variants tests train
     steps = STEP.findall(TEXT)
     assert len(steps) == 6
     for what, name, code in steps:
