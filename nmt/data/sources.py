@@ -201,6 +201,11 @@ class UserFiles(DataSource):
         self._notes: list[str] = []
         self._unchecked: list[ParallelLines] = []
 
+    def has_columns_of(self, languages: tuple[str, str]) -> bool:
+        """Whether the text is a table whose header, or whose name, has these languages."""
+        with self._decoding():
+            return len(self._files) == 1 and guess_languages(self._files, None, languages, self._plain) == languages
+
     def tests(self) -> list[str]:
         """["test"], or nothing with test_pairs=0."""
         return [] if self._sizes["test"] == 0 and "test" not in self._given else ["test"]

@@ -276,14 +276,16 @@ def unknown_note(split: Split, tokenizer: Tokenizer, folder: Path) -> str:
 
 
 def _name_languages(config: DictConfig, languages: tuple[str, str]) -> None:
-    """Name the languages of text whose settings leave them open, and which no file or header names."""
+    """Name the languages of text whose settings leave them open: no file or header names others, or also these."""
     if (
         {*languages} & {*UNNAMED}
         or config.data.get("source", "") is not None
         or config.data.get("target", "") is not None
     ):
         return
-    if "files" not in config.data or {*build_source(config).languages} & {*UNNAMED}:
+    source = None if "files" not in config.data else build_source(config)
+    is_table = isinstance(source, UserFiles) and config.data.columns is None and source.has_columns_of(languages)
+    if source is None or is_table or {*source.languages} & {*UNNAMED}:
         config.data.source, config.data.target = languages
 
 

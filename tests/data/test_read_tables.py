@@ -58,10 +58,10 @@ def test_columns_of_the_languages_that_are_asked_for(
             UserFiles(path, *asked).check()
     else:
         assert UserFiles(path, *asked).languages == codes
-    two = UserFiles(
-        table(tmp_path / "two.tsv", [("German", "English"), *PAIRS]), asked[0] if asked[1] is None else None
-    )
-    assert two.languages == (("en", "de") if asked[1] is None else ("de", "en"))
+    two = table(tmp_path / "two.tsv", [("German", "English"), *PAIRS])
+    assert [UserFiles(two, "en").languages, UserFiles(two, None, "de").languages] == [("en", "de")] * 2
+    assert [UserFiles(path).has_columns_of(pair) for pair in (("en", "de"), ("de", "it"))] == [True, False]
+    assert not UserFiles(table(tmp_path / "fr-en.tsv", PAIRS)).has_columns_of(("de", "en"))
 
 
 @pytest.mark.parametrize(
