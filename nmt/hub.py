@@ -23,7 +23,7 @@ from nmt import __version__
 from nmt.api import RunTranslator, load
 from nmt.data.languages import UNNAMED
 from nmt.runs.records import portable
-from nmt.runs.run import Run
+from nmt.runs.run import PRIVATE, Run
 from nmt.system.errors import UserError
 from nmt.system.files import write_bytes, write_json
 from nmt.system.integrity import add
@@ -101,11 +101,13 @@ class HubTranslator(RunTranslator, ModelHubMixin, library_name="nmt", pipeline_t
         What another run has left in the folder goes, but for its card.
 
         Raises:
-            UserError: it is the folder of the run, or the translator does not have the run's best weights.
+            UserError: it is the folder of a run in training, or the translator does not have the run's best weights.
         """
         folder = self._run.folder
         if save_directory.resolve() == folder.resolve():
             raise UserError(f"{save_directory} is the run itself. Give another folder.")
+        if any((save_directory / name).exists() for name in PRIVATE):
+            raise UserError(f"{save_directory} is a run that can be resumed. Give another folder.")
         if self._is_last or not self._run.best.is_file():
             raise UserError(f"{folder}: the best weights are saved. Load a run that has them, without checkpoint=.")
         contents = _contents(self._run)

@@ -115,6 +115,8 @@ def test_nothing_of_another_run_stays_and_the_run_itself_is_not_written_over(
     assert texts(HubTranslator.from_pretrained(folder, "device=cpu")) == texts(nmt.load(trained))
     with pytest.raises(UserError, match="is the run itself"):
         HubTranslator(run, "device=cpu").save_pretrained(run)
+    with pytest.raises(UserError, match="is a run that can be resumed"):
+        HubTranslator(saved, "device=cpu").save_pretrained(run)
     with pytest.raises(UserError, match="the best weights are saved"):
         HubTranslator(run, "device=cpu", "checkpoint=last").save_pretrained(tmp_path / "last")
     assert snapshot(run) == before

@@ -105,16 +105,14 @@ class Hub(DataSource):
             names, train = self._names(), Split("train", *self._pairs(self._train))
             wanted = {name: self._sizes[name] for name in ("valid", *self.tests()) if name not in names}
             empty = train.empty_rows() if wanted else []
+            counted = f"{len(empty):,} of {len(train.source):,}"
             train = train.without(empty)
             self._held, held_out = divide(train, wanted, self._seed)
             tests = ", ".join(name for split, name in names.items() if split not in ("train", "valid"))
             self._notes = [
                 f"{self._path}: {len(train.source):,} training pairs; validation split {names.get('valid', 'none')}, "
                 f"test {tests or 'none'}.",
-                *(
-                    [f"{len(empty):,} of {len(empty) + len(train.source):,} pairs dropped: one side is empty."]
-                    * bool(empty)
-                ),
+                *([f"{counted} pairs dropped: one side is empty."] if empty else []),
                 *held_out,
             ]
         return self._held
