@@ -4,7 +4,7 @@
                              [minutes=3] [device=cuda]
 
 It measures step by step, each in a process of its own: `ceilings` (what the card can do), `parity` (losses, gradients
-and beams of five variants beside the CPU's), `updates` (with and without graphs, Triton), `training-80`, `-512` and
+and beams of six variants beside the CPU's), `updates` (with and without graphs, Triton), `training-80`, `-512` and
 `-2048` (sentences a batch; with 512 also Joey NMT and eole, if their Pythons are given, and an encoder-decoder of
 torch's own GRUs), `transformer` (beside `torch.nn.Transformer` in the same loop), `translating` (1, 64 and 512
 sentences at a time) and `multi30k` (trained for some minutes, and scored). Each step writes `STEP.json` into the
