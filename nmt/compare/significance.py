@@ -123,11 +123,13 @@ class Runs(NamedTuple):
         counts: [K, N, S] sufficient statistics: seeds, sentences, statistics of the metric.
         seeds: the K numbers, each once.
         program: its name; "" for this one. Another program's runs tell nothing of how much those of this one deviate.
+        copied: whether the runs are those of another variant, translating with another search.
     """
 
     counts: Statistics
     seeds: list[int]
     program: str = ""
+    copied: bool = False
 
 
 def paired(first: Runs, second: Runs) -> tuple[Statistics, Statistics]:
@@ -196,7 +198,8 @@ class Noise:
     def __init__(self, variants: Sequence[Runs], scorer: Scorer) -> None:
         """Take the runs of all variants, with as many sentences; the numbers of seeds may differ."""
         self.scores = [scorer(runs.counts.sum(1)).tolist() for runs in variants]
-        self._deviations = Deviations(self.scores, [runs.program for runs in variants])
+        copies = [at for at, runs in enumerate(variants) if runs.copied]
+        self._deviations = Deviations(self.scores, [runs.program for runs in variants], copies)
         self._samples = [Sample(pseudo_values(runs.counts, scorer), runs.seeds) for runs in variants]
         self._interactions = [interaction(sample.values) for sample in self._samples]
 

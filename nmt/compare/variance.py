@@ -16,7 +16,7 @@ little of it, so it is pooled over the variants of one program.
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -183,12 +183,15 @@ class Deviations:
     The variance is pooled over the variants of one program, without collapsed ones: those of which Cochran's test
     finds the largest variance too large for the others (1941, Annals of Eugenics 11; repeated until it finds none).
     These have their own (Welch 1947). A variant with one run has the variance pooled over all variants of its program;
-    where none of these has two runs, it is unknown.
+    where none of these has two runs, it is unknown. A copy has the runs of another variant, with another search: it
+    takes the pooled variance and does not count in it.
     """
 
-    def __init__(self, groups: Sequence[Sequence[float]], programs: Sequence[str] = ()) -> None:
-        """Take the scores of the runs of all variants, and the program of each (by default the same)."""
-        self._programs = programs or [""] * len(groups)
+    def __init__(
+        self, groups: Sequence[Sequence[float]], programs: Sequence[str] = (), copies: Collection[int] = ()
+    ) -> None:
+        """Take the scores of the runs of all variants, the program of each (by default the same), and the copies."""
+        self._programs, self._copies = programs or [""] * len(groups), copies
         self._counts = [len(scores) for scores in groups]
         self._squares = [float(np.var(scores)) * len(scores) for scores in groups]
         self.alike: list[int] = []
@@ -199,15 +202,17 @@ class Deviations:
             self.alike += sorted(alike)
 
     def _several(self, program: str) -> list[int]:
-        """The variants of a program that have at least two runs."""
-        return [at for at, count in enumerate(self._counts) if count > 1 and self._programs[at] == program]
+        """The variants of a program that have at least two runs of their own."""
+        counts = enumerate(self._counts)
+        return [at for at, n in counts if n > 1 and self._programs[at] == program and at not in self._copies]
 
     def pool(self, at: int) -> list[int]:
         """The variants over which the variance of this one is pooled."""
         same = self._several(self._programs[at])
         if self._counts[at] < 2:
             return same
-        return [other for other in same if other in self.alike] if at in self.alike else [at]
+        alike = at in self.alike or at in self._copies
+        return [other for other in same if other in self.alike] if alike else [at]
 
     def of_mean(self, at: int) -> Variance:
         """The variance of the mean of a variant's runs."""

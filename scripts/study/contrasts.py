@@ -13,7 +13,7 @@ from nmt.compare.families import OneSetting, corrected
 from nmt.compare.significance import DifferenceTest, Noise, Runs, bleu_of, holm, joined
 from nmt.compare.variance import UNKNOWN, Deviations, PairNoise
 from study.records import Run
-from study.rows import BUDGETS, NORMALISERS
+from study.rows import BUDGETS, COPIES, NORMALISERS
 
 ALPHA = 0.05
 DEFAULT = "luong-general"  # the attention and wiring of nmt.train without overrides
@@ -35,7 +35,7 @@ STUDIES = {
     "converged": Experiment("16 epochs"),
     "back": Experiment("16 epochs, en-de"),
     "normalisers": Experiment("4 epochs, normalisers"),
-    "again": Experiment("4 epochs, again"),
+    "again": Experiment("4 epochs, later"),
     "normalisers-transformer": Experiment("4 epochs, Transformer", "transformer-softmax"),
     "joined": Experiment("4 epochs, some captions joined"),
     "tanaka": Experiment("4 epochs, ja-en", splits=("held_out", "test")),
@@ -43,6 +43,8 @@ STUDIES = {
     "ended": Experiment("4 epochs and 1", "ended-plain"),
     **{name: Experiment(f"{epochs} epochs, same effort", "recurrent") for name, epochs in BUDGETS.items()},
 }
+#: Studies of one text and four epochs. The rows of all together tell how much runs deviate.
+POOLED = ("short", "again", "ended", "normalisers", "normalisers-transformer")
 Rows = Mapping[str, Sequence[Run]]
 #: Of each row the microseconds a target token, "training" and "translating", in rounds that all rows took in turn.
 Costs = Mapping[str, Mapping[str, list[float]]]
@@ -105,8 +107,7 @@ GROUPS: Mapping[str, Sequence[Pair]] = {
     ],
     "Hard read": [
         *_pairs("short", "hard-soft-half", "hard"),
-        *_pairs("short", "luong-additive-nofeed", "hard-enumerate"),
-        *_pairs("again", "luong-additive-nofeed", "hard-enumerate"),
+        *_pairs("again", "luong-additive-nofeed", "hard-enumerate", "enumerate-heaviest-beam"),
         *_pairs("again", "enumerate-heaviest-beam", "enumerate-k4-beam", "hard-enumerate"),
         *_pairs("again", "soft-greedy", "enumerate-heaviest-greedy", "enumerate-marginal-greedy"),
     ],
@@ -120,21 +121,33 @@ GROUPS: Mapping[str, Sequence[Pair]] = {
 }
 
 
+def tests_of(study: str, rows: Mapping[str, Rows], splits: Sequence[str]) -> "Tests":
+    """The tests of the rows of a study, among the rows of all."""
+    others = [rows.get(name, {}) for name in POOLED if study in POOLED and name != study]
+    beside = {name: runs for other in others for name, runs in other.items() if name not in rows[study]}
+    return Tests(rows[study], splits, {name: runs for name, runs in beside.items() if name not in COPIES})
+
+
 class Tests:
     """The tests of the rows of a study, on both test sets together or on one."""
 
-    def __init__(self, rows: Rows, splits: Sequence[str] = SPLITS) -> None:
+    def __init__(self, rows: Rows, splits: Sequence[str] = SPLITS, beside: Rows | None = None) -> None:
+        """`beside` are further rows that tell how much runs deviate."""
         self.names = list(rows)
         texts = [
-            [Runs(np.stack([run.counts[split] for run in runs]), [run.seed for run in runs]) for runs in rows.values()]
+            [
+                Runs(np.stack([run.counts[split] for run in runs]), [run.seed for run in runs], copied=name in COPIES)
+                for name, runs in {**(beside or {}), **rows}.items()
+            ]
             for split in splits
         ]
         self._noise = Noise(joined(texts), bleu_of)
-        self.bleu = dict(zip(self.names, map(statistics.fmean, self._noise.scores), strict=True))
+        self._first = len(texts[0]) - len(rows)
+        self.bleu = dict(zip(self.names, map(statistics.fmean, self._noise.scores[self._first :]), strict=True))
 
     def between(self, first: str, second: str) -> DifferenceTest:
         """The test of the second row against the first."""
-        return self._noise.between(self.names.index(first), self.names.index(second))
+        return self._noise.between(*(self._first + self.names.index(name) for name in (first, second)))
 
     def against(self, name: str = DEFAULT) -> dict[str, OneSetting]:
         """The tests of all other rows against this one, corrected for all of them."""

@@ -28,6 +28,7 @@ from study.contrasts import (
     link_differences,
     link_rates,
     of_group,
+    tests_of,
 )
 
 #: Records beside the parquet files: `Study` has what they are.
@@ -57,7 +58,7 @@ class Study:
         share of target words whose largest source word is that by erasure, and "top chance", of a word drawn at random.
         """
         self.rows, self.costs, self._maps, self._erasures = rows, costs, maps, erasure
-        self.tests = {name: Tests(rows[name], study.splits) for name, study in STUDIES.items() if name in rows}
+        self.tests = {name: tests_of(name, rows, study.splits) for name, study in STUDIES.items() if name in rows}
         self.lines = []
         for group, contrasts in GROUPS.items():
             pairs = [each for each in contrasts if {each.first, each.second} <= rows.get(each.study, {}).keys()]
@@ -88,7 +89,7 @@ class Study:
             "contrasts": differences(self.lines),
             "against-default": self._table("study row set value low high p_holm detectable verdict", self._against()),
             "rows": self._table(
-                "study row set seeds bleu deviation chrf ter perplexity length_ratio brevity_penalty "
+                "study row set sentences seeds bleu deviation chrf ter perplexity length_ratio brevity_penalty "
                 "bleu_without_penalty entropy parameters",
                 self._rows(),
             ),
@@ -109,7 +110,8 @@ class Study:
             label, reference, splits = STUDIES[study]
             if reference not in self.rows[study]:
                 continue
-            for where, tests in (("both", joint), *((split, Tests(self.rows[study], [split])) for split in splits)):
+            single = [(split, tests_of(study, self.rows, [split])) for split in splits]
+            for where, tests in (("both", joint), *single):
                 for name, test in tests.against(reference).items():
                     values = (f"{value:+.2f}" for value in (test.difference, test.low, test.high))
                     figures = [*values, p_text(test.p), f"{test.detectable:.2f}"]
@@ -124,8 +126,9 @@ class Study:
                     keys = ("chrf", "ter", "perplexity", "attention_entropy")
                     *means, entropy = (_mean([score.get(key) for score in scores]) for key in keys)
                     bleu = [score["bleu"] for score in scores]
+                    counts = str(len(runs[0].counts[split])), str(len(runs))
                     yield [
-                        *(STUDIES[study].label, name, label_of(split), str(len(runs)), f"{statistics.fmean(bleu):.2f}"),
+                        *(STUDIES[study].label, name, label_of(split), *counts, f"{statistics.fmean(bleu):.2f}"),
                         *(f"{statistics.stdev(bleu):.2f}" if len(bleu) > 1 else "-", *means),
                         *(f"{ratio:.3f}", f"{penalty:.3f}", f"{precise:.2f}"),
                         *(entropy, f"{scores[0]['parameters']:.0f}"),
@@ -256,8 +259,8 @@ class Study:
                 if name == "time":
                     difference, noise = after_equal_time(self.rows[study], self.costs, other, row)
                 else:
-                    splits = {None: STUDIES[study].splits, "long": [self._long(study, row)]}[name]
-                    tests = self.tests[study] if name is None else Tests(self.rows[study], splits)
+                    long = {None: False, "long": True}[name]
+                    tests = Tests(self.rows[study], [self._long(study, row)]) if long else self.tests[study]
                     difference, noise, *_ = tests.between(other, row)
             except (KeyError, ValueError) as problem:
                 raise UserError(f"The page has a field that is none of the study's: {found[0]}") from problem

@@ -200,6 +200,7 @@ AGAIN = [
         for search in searches
     ),
 ]
+COPIES = {row.name for row in AGAIN if row.copy_of}
 #: Coverage for a fifth epoch, as See et al. 2017 add it at the end; the weights after it are scored.
 _LAST = ("trainer.epochs=1", "trainer.select=last")
 ENDED = [

@@ -88,6 +88,13 @@ def test_a_variant_that_deviates_rather_much_is_pooled() -> None:
     assert list(deviations.of_difference(0, 9)) == pytest.approx([pooled, 10])
 
 
+def test_a_copy_takes_the_pooled_deviation_and_adds_nothing_to_it() -> None:
+    # Each of the first two has a variance of 2; the copy's own would be 18.
+    deviations = Deviations([[1.0, 3.0], [2.0, 4.0], [1.0, 7.0]], copies=[2])
+    assert list(deviations.of_difference(0, 1)) == pytest.approx([2, 2])
+    assert list(deviations.of_difference(0, 2)) == pytest.approx([2, 2])
+
+
 def test_equal_scores_of_all_runs_are_pooled_as_well() -> None:
     same, other = [3.0, 3.0], [4.0, 4.0]
     assert Deviations([same, other]).of_difference(0, 1) == (0, 2)
