@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarking.commands import check_places, select
 from benchmarking.peers import PEERS
-from benchmarking.report import table
+from benchmarking.report import both, table
 from benchmarking.settings import TORCH_TRANSFORMER
 from gpu.steps import Json, Step, ended, known, measure
 from verbs import ROOT, key_values, script
@@ -122,7 +122,7 @@ def page(folder: Path, steps: list[Step]) -> str:
         training, translating = outcome.get("training", {}), outcome.get("translating", {})
         cells = [_figure(training, "tokens_per_second"), _ratio(training)]
         cells += [_figure(translating, "sentences_per_second"), _ratio(translating)]
-        cells += [_both(translating, "pieces_per_sentence"), _both(translating, "bleu")]
+        cells += [both(translating, "pieces_per_sentence"), both(translating, "bleu")]
         title = f"{step.what.removesuffix(' beside ours')} {outcome.get('version', '')}".strip()
         rows.append([title, step.device, *cells])
         notes += [f"- {step.name} failed: {figures['failed']}"] if "failed" in figures else []
@@ -144,10 +144,6 @@ def _figure(measured: Json, unit: str) -> str:
 
 def _ratio(measured: Json) -> str:
     return f"{measured['ratio']['ours_over_theirs']:.2f}" if "ratio" in measured else ""
-
-
-def _both(measured: Json, key: str) -> str:
-    return f"{measured[key]:.1f}, {measured[f'our_{key}']:.1f}" if key in measured else ""
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 import contextlib
 import hashlib
 import json
-import math
 import re
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -12,7 +11,7 @@ from typing import NamedTuple
 
 from nmt.align.request import Aligning
 from nmt.alignment.baselines import baselines
-from nmt.alignment.error_rate import AlignmentScore, against_gold
+from nmt.alignment.error_rate import against_gold
 from nmt.alignment.link_files import LinksFile
 from nmt.alignment.splitters import WordSplitters
 from nmt.alignment.word_weights import SHIFTS, Weights
@@ -256,8 +255,8 @@ def _save_rates(
         "head": None if attention is None else attention[0].head,
         "shift_from": choice.shift_from,
         "code": code_revision(),
-        "rates": {str(kind): _finite(against_gold(links[kind], pairs.gold)) for kind in sorted(links)},
-        "without_model": {name: _finite(against_gold(guess, pairs.gold)) for name, guess in without_model.items()},
+        "rates": {str(kind): against_gold(links[kind], pairs.gold)._asdict() for kind in sorted(links)},
+        "without_model": {name: against_gold(guess, pairs.gold)._asdict() for name, guess in without_model.items()},
     }
     path = run.files.alignments / f"{safe_name(gold)}-{digest}.json"
     try:
@@ -276,11 +275,6 @@ def _context_settings(request: Aligning, aligner: Aligner) -> list[str]:
     if request.aligner.context_sentences is not None:
         settings.append(f"context_sentences={request.aligner.context_sentences}")
     return settings
-
-
-def _finite(score: AlignmentScore) -> dict[str, float | None]:
-    """The score for JSON: NaN becomes None."""
-    return {key: None if math.isnan(value) else value for key, value in score._asdict().items()}
 
 
 def _report(

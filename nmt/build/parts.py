@@ -235,12 +235,8 @@ def _makers(settings: dict[str, Any], key: str, choices: Choices) -> dict[str, C
     return makers
 
 
-def build_encoder(config: DictConfig, embedding_size: int) -> Encoder:
-    """The encoder; its constructor makes the parts of its layers."""
-    return _encoder(_plain(config.encoder, "encoder"), "encoder", _choices(config), embedding_size)
-
-
 def _encoder(settings: dict[str, Any], key: str, choices: Choices, embedding_size: int) -> Encoder:
+    """The encoder; its constructor makes the parts of its layers."""
     makers = _makers(settings, key, choices)
     for name in ("first", "then"):  # of an encoder that consists of others
         if name in settings:
@@ -330,7 +326,7 @@ def assemble(
             "model.tie_embeddings=all needs one vocabulary for both languages, but there are two. Give "
             "model.tie_embeddings=target, or tokenizer.joint=true and at most one tokenizer.model."
         )
-    encoder = build_encoder(config, embedding_size)
+    encoder = _encoder(_plain(config.encoder, "encoder"), "encoder", _choices(config), embedding_size)
     decoder = build_decoder(config, encoder, embedding_size)
     features = decoder.features
     if tie != "none" and features != embedding_size:

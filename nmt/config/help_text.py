@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -128,15 +129,10 @@ def _comments(name: str, prefix: str) -> dict[str, str]:
                 visit(value, f"{prefix}{key.value}.")
             elif value.end_mark.line < len(lines):
                 beside = lines[value.end_mark.line][value.end_mark.column :]
-                below = itertools.takewhile(_is_continued, lines[value.end_mark.line + 1 :])
+                below = itertools.takewhile(re.compile(r" \s*#").match, lines[value.end_mark.line + 1 :])
                 if comment := " ".join(line.strip().lstrip("# ") for line in (beside, *below)).strip():
                     comments[f"{prefix}{key.value}"] = comment
 
     if isinstance(root := yaml.compose(text), yaml.MappingNode):
         visit(root, prefix)
     return comments
-
-
-def _is_continued(line: str) -> bool:
-    """Whether a line continues the comment beside the setting above it."""
-    return line.startswith(" ") and line.strip().startswith("#")

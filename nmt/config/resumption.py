@@ -31,12 +31,12 @@ def merge_for_resume(saved: DictConfig, saved_overrides: Sequence[str], override
     overrides = [at_place(line, saved.choices) for line in overrides]
     named = {key_of(line) for line in overrides}
     unchanged = [line for line in saved_overrides if key_of(line) not in named]
-    before = _unresolved(compose("train", saved_overrides))
+    before = unresolved(compose("train", saved_overrides))
     try:
-        asked = _unresolved(compose("train", [*unchanged, *overrides]))
+        asked = unresolved(compose("train", [*unchanged, *overrides]))
     except UserError as error:
         raise UserError(f"The run cannot be resumed with these settings. {error}") from error
-    was = _unresolved(saved)
+    was = unresolved(saved)
     # Also check settings whose compositions agree: advice may have changed the run's settings.
     touched = [
         key
@@ -69,7 +69,7 @@ def merge_for_resume(saved: DictConfig, saved_overrides: Sequence[str], override
     return merged
 
 
-def _unresolved(config: DictConfig) -> dict[str, Any]:
+def unresolved(config: DictConfig) -> dict[str, Any]:
     """The settings by their keys; a value that follows from another one stays a reference (`${trainer.steps}`)."""
     from omegaconf import OmegaConf
 

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import yaml  # type: ignore[import-untyped]
@@ -94,17 +95,14 @@ def _marks(entry: PoEntry, slots: Slots, ending: str) -> Iterator[tuple[int, int
     if single is None or (len(strings) > 1 and of_plural is None):
         return
 
-    def writer(spell: Callable[[Segment], str]) -> Callable[[Segment], str]:
-        def write(segment: Segment) -> str:
-            rows = spell(segment).splitlines(True)
-            lines = [f'"{"".join(_ESCAPES.get(each, each) for each in row)}"' for row in rows]
-            return ending.join(['""', *lines] if len(lines) > 1 else lines or ['""'])
-
-        return write
+    def spelled(spell: Callable[[Segment], str], segment: Segment) -> str:
+        rows = spell(segment).splitlines(True)
+        lines = [f'"{"".join(_ESCAPES.get(each, each) for each in row)}"' for row in rows]
+        return ending.join(['""', *lines] if len(lines) > 1 else lines or ['""'])
 
     for number, field in enumerate(strings):
         string = of_plural if number and of_plural is not None else single
-        write = writer(string.spell)
+        write = partial(spelled, string.spell)
         mark = slots.add(string.segment, field[2], write) if number < 2 else slots.also(field[2], write)
         yield (*field.span(2), mark)
     head = _flagged(entry.comments, entry.fuzzy, ending)
@@ -147,16 +145,11 @@ def read_json_strings(text: str, slots: Slots) -> str:
     content = json.loads(text)
     of_browser = isinstance(content, dict) and bool(content)
     of_browser = of_browser and all(isinstance(each, dict) and "message" in each for each in content.values())
-    ascii_only = "\\u" in text
+    ascii_only, has_slashes = "\\u" in text, "\\/" in text
 
-    has_slashes = "\\/" in text
-
-    def writer(spell: Callable[[Segment], str]) -> Callable[[Segment], str]:
-        def write(segment: Segment) -> str:
-            written = json.dumps(spell(segment), ensure_ascii=ascii_only)
-            return written.replace("/", "\\/") if has_slashes else written
-
-        return write
+    def spelled(spell: Callable[[Segment], str], segment: Segment) -> str:
+        written = json.dumps(spell(segment), ensure_ascii=ascii_only)
+        return written.replace("/", "\\/") if has_slashes else written
 
     marks = list[tuple[int, int, str]]()
     path = [""]  # the key at each depth; "" in a list
@@ -170,7 +163,7 @@ def read_json_strings(text: str, slots: Slots) -> str:
         elif token[1] and not any(key.startswith(("@", "$")) for key in path):
             string = _message(json.loads(token[1]), slots)
             if string is not None and (not of_browser or path[2:] == ["message"]):
-                marks.append((*token.span(1), slots.add(string.segment, token[1], writer(string.spell))))
+                marks.append((*token.span(1), slots.add(string.segment, token[1], partial(spelled, string.spell))))
     return marked(text, marks)
 
 

@@ -1,7 +1,7 @@
 """Tables as text (.csv, .tsv): the cells with words."""
 
 import re
-from collections.abc import Callable
+from functools import partial
 
 from nmt.documents.document_slots import Slots, is_language, marked
 from nmt.text.tags import Segment
@@ -25,14 +25,11 @@ def read_tsv(text: str, slots: Slots) -> str:
     return _read(text, slots, "\t")
 
 
-def _writer(delimiter: str, *, quoted: bool) -> Callable[[Segment], str]:
-    def write(segment: Segment) -> str:
-        if quoted or any(mark in segment.text for mark in f'{delimiter}"\r\n'):
-            doubled = segment.text.replace('"', '""')
-            return f'"{doubled}"'
-        return segment.text
-
-    return write
+def _spelled(delimiter: str, quoted: bool, segment: Segment) -> str:
+    if quoted or any(mark in segment.text for mark in f'{delimiter}"\r\n'):
+        doubled = segment.text.replace('"', '""')
+        return f'"{doubled}"'
+    return segment.text
 
 
 def _read(text: str, slots: Slots, delimiter: str) -> str:
@@ -46,6 +43,6 @@ def _read(text: str, slots: Slots, delimiter: str) -> str:
         if is_language(value):
             start = cell.start() if cell[1] else text.index(value, cell.start())
             end = cell.end() if cell[1] else start + len(value)
-            write = _writer(delimiter, quoted=bool(cell[1]))
+            write = partial(_spelled, delimiter, bool(cell[1]))
             marks.append((start, end, slots.add(Segment(value), text[start:end], write)))
     return marked(text, marks)

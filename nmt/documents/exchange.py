@@ -73,13 +73,9 @@ def _unit(tokens: Sequence[Token], prefix: str, is_2: bool, slots: Slots) -> str
     mark = slots.add(built.segment, body, lambda segment: f"{opening}{write(segment)}</{prefix}target>")
     start = tokens[0].raw
     if is_2:
-        start = slots.also(start, lambda _: _with_state(tokens[0].raw))
+        stateless = re.sub(r"""\sstate\s*=\s*(?:"[^"]*"|'[^']*')""", "", start)
+        start = slots.also(start, lambda _: f'{stateless[:-1]} state="translated">')
     return start + before + mark + "".join(token.raw for token in tokens[last + 1 :])
-
-
-def _with_state(opening: str) -> str:
-    stripped = re.sub(r"""\sstate\s*=\s*(?:"[^"]*"|'[^']*')""", "", opening)
-    return f'{stripped[:-1]} state="translated">'
 
 
 def _children(tokens: Sequence[Token], partners: dict[int, int]) -> Iterator[Element]:

@@ -3,6 +3,7 @@
 import html
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from nmt.documents.document_slots import is_language
@@ -40,7 +41,7 @@ def read_string(value: str) -> CatalogueString | None:
     partners = matches(tokens)
     if not any(token.name and (token.kind == "lone" or at in partners) for at, token in enumerate(tokens)):
         return CatalogueString(Segment(value), lambda segment: segment.text) if is_language(value) else None
-    built = inline(_split(tokens), unescape=_unescaped)
+    built = inline(_split(tokens), unescape=partial(_REFERENCE.sub, lambda each: html.unescape(each[0])))
     if built is None or not is_language(built.segment.text):
         return None
     inner = _split(tokens_of(built.raw, void=VOID, numbered=True))
@@ -72,10 +73,6 @@ def _parts(token: Token) -> Iterator[Token]:
         )
     else:
         yield token
-
-
-def _unescaped(text: str) -> str:
-    return _REFERENCE.sub(lambda each: html.unescape(each[0]), text)
 
 
 def _escape(texts: Sequence[str]) -> Callable[[str], str]:

@@ -23,16 +23,8 @@ from nmt.data.stored import Spilled
 from nmt.evaluate.comparison_facts import write_analyses
 from nmt.evaluate.evaluation_report import REPORT, write_report
 from nmt.evaluate.request import Evaluating
+from nmt.evaluation import references as forced
 from nmt.evaluation.metrics import tokenised_note
-from nmt.evaluation.references import (
-    FORCED_FILE,
-    attention_maps,
-    by_head,
-    entropy,
-    forced_rows,
-    hidden_share,
-    perplexity,
-)
 from nmt.evaluation.split import FILES as FILES_OF_SPLIT
 from nmt.evaluation.split import Gold, HeatmapSettings, SplitResult, evaluate_split, summary
 from nmt.evaluation.word_counts import WORDS_FILE, without_spaces
@@ -58,7 +50,7 @@ TER_CHARACTERS = 10_000  # the longest reference without a warning
 ATTENTION_MAPS = 6  # references whose weights are saved for nmt.compare
 WINDOW = 2000  # sentences that are forced at a time
 IN_MEMORY = 2000  # translations with their weights, some tens of MB; the others are in a temporary file
-OWN_FILES = (*FILES_OF_SPLIT, FORCED_FILE, WORDS_FILE, REPORT)  # of the folder of a split
+OWN_FILES = (*FILES_OF_SPLIT, forced.FORCED_FILE, WORDS_FILE, REPORT)  # of the folder of a split
 MODEL = ("choices", "encoder", "attention", "decoder")  # parts of the configuration that scores record
 
 
@@ -93,8 +85,11 @@ def evaluated(request: Evaluating, opened: Callable[[], Translator] | None = Non
             if not 1 <= line <= len(split.source):
                 raise UserError(f"lines={line}: {split.name} has lines 1 to {len(split.source):,}.")
     with contextlib.ExitStack() as locks:
+        cure = "Choose another folder: output=FOLDER."
+        if request.output is None:
+            cure = f"Write the results elsewhere with output=FOLDER, or {unprotect(request.translator.runs[0].folder)}"
         for split in splits:
-            check_replaceable(request.folder / split.name, _elsewhere(request))
+            check_replaceable(request.folder / split.name, cure)
             locks.enter_context(locked(inside(request.folder, split.name), EVALUATION))
         translator = (opened or request.translator.open)()
         run = request.translator.runs[0]
@@ -102,13 +97,6 @@ def evaluated(request: Evaluating, opened: Callable[[], Translator] | None = Non
         scoring = Scoring(request, translator, _display(request, translator), doubts)
         training = None if data is None else _training_text(request.translator.runs[0], data)
         return [scoring.result(split, codes, training) for split in splits]
-
-
-def _elsewhere(request: Evaluating) -> str:
-    """The cure for results that cannot be written."""
-    if request.output is not None:
-        return "Choose another folder: output=FOLDER."
-    return f"Write the results elsewhere with output=FOLDER, or {unprotect(request.translator.runs[0].folder)}"
 
 
 def _display(request: Evaluating, translator: Translator) -> HeatmapSettings:
@@ -208,12 +196,14 @@ class Scoring:
                     **_measured(translator, translations, seconds, references),
                     "doubt": None if evidence is None else evidence._asdict(),
                 },
-                attention_maps=attention_maps(references, [row + 1 for row in rows], ATTENTION_MAPS, self.display.head),
+                attention_maps=forced.attention_maps(
+                    references, [row + 1 for row in rows], ATTENTION_MAPS, self.display.head
+                ),
             )
             if len(translator.models) == 1:
                 characters = without_spaces(split.source), without_spaces(split.target)
                 lines = [row + 1 for row in rows]
-                of_references = forced_rows(references, lines, characters, str(self.display.head), request.shift)
+                of_references = forced.forced_rows(references, lines, characters, str(self.display.head), request.shift)
                 write_analyses(new, split, translations, of_references, translator.tokenizer, training)
             if self.display.first or self.display.lines:
                 title = f"{request.translator.runs[0].folder.resolve().name} on {split.name}"
@@ -313,11 +303,11 @@ def _measured(
     pieces = sum(len(translation.pieces) for translation in translations)
     single = len(translator.models) == 1 and bool(references)
     return {
-        "perplexity": perplexity(references) if single else None,
-        "attention_entropy": entropy(references) if single else None,
-        "attention_entropy_by_head": by_head(references, entropy) if single else None,
-        "hidden_share": hidden_share(references) if single else None,
-        "hidden_share_by_head": by_head(references, hidden_share) if single else None,
+        "perplexity": forced.perplexity(references) if single else None,
+        "attention_entropy": forced.entropy(references) if single else None,
+        "attention_entropy_by_head": forced.by_head(references, forced.entropy) if single else None,
+        "hidden_share": forced.hidden_share(references) if single else None,
+        "hidden_share_by_head": forced.by_head(references, forced.hidden_share) if single else None,
         "forced_sentences": len(references),
         "parameters": sum(weight.numel() for model in translator.models for weight in model.parameters()),
         "seconds": seconds,
@@ -339,10 +329,7 @@ def _changed(request: Evaluating, translator: Translator) -> dict[str, Any]:
         "max_source_length": (asked.max_source_length, Translator.max_source_length),
         "long_lines": (asked.long_lines, Translator.long_lines),
         "shortlist": (asked.shortlist or 0, 0),
-        "context_sentences": (
-            translator.context_sentences,
-            max(model.context_sentences for model in translator.models),
-        ),
+        "context_sentences": (translator.context_sentences, max(each.context_sentences for each in translator.models)),
         "precision": ("int8" if compute.int8 else precision, "as the device has it"),
     }
     changed: dict[str, Any] = {key: used for key, (used, usual) in settings.items() if used != usual}

@@ -38,17 +38,7 @@ from nmt.system import platform as system
 from nmt.system.errors import UnknownSettingError, UserError, damaged, nearest
 from nmt.system.facts import MEASURES, OBJECT, RUN, SCORES, VALIDATION, Fields, Kind, fault
 from nmt.system.files import appearing, json_text, unwritable, write_text
-from nmt.system.foreign import (
-    MOST_YAML,
-    check_contents,
-    check_rows,
-    check_yaml,
-    inside,
-    parse_json,
-    read_json,
-    read_text,
-    read_text_of,
-)
+from nmt.system.foreign import check_contents, check_rows, inside, parse_json, read_json, read_saved_yaml, read_text_of
 from nmt.system.integrity import add, known, replacing
 from nmt.system.locks import lock_file
 from nmt.system.terminal import print_message
@@ -67,7 +57,6 @@ EXAMPLE_FOLLOWS = "A sentence of the validation set, and its translation:"
 @functools.lru_cache(maxsize=16)
 def _tree(yaml: str) -> Any:
     """What a configuration holds: a verb reads that of its run several times."""
-    check_yaml(yaml)
     return OmegaConf.to_container(OmegaConf.create(yaml), resolve=False)
 
 
@@ -200,7 +189,7 @@ class Run:
             raise UserError(missing_run(self.folder))
         self.check()
         try:
-            tree = _tree(read_text(path, MOST_YAML))
+            tree = _tree(read_saved_yaml(path))
         except UserError:
             raise
         except Exception as error:

@@ -9,7 +9,6 @@ import torch
 from nmt.system.errors import UserError
 from nmt.system.limits import Positive
 from nmt.system.memory import keep_memory
-from nmt.system.processes import local_rank
 
 #: Each search takes memory, and all of them share Python's lock.
 PARALLEL_SEARCHES = 4
@@ -119,8 +118,8 @@ def choose_device(name: str) -> torch.device:
         raise UserError(f"device={name} is not supported. Give device=auto, cpu, cuda or cuda:N.")
     if device.type == "cuda":
         count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-        place = local_rank()
-        if device.index is None and count and place is not None:
+        if device.index is None and count and int(os.environ.get("WORLD_SIZE", "1")) > 1:
+            place = int(os.environ["LOCAL_RANK"])
             if place >= count:
                 raise UserError(
                     f"This machine has {count} GPUs, fewer than the processes that torchrun started on it. Give "

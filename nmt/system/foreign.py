@@ -76,14 +76,7 @@ def _check(path: Path) -> None:
         )
 
 
-def read_text(path: Path, most: int) -> str:
-    """The text of a file.
-
-    Raises:
-        OSError: it cannot be read.
-        UnicodeDecodeError: it is not UTF-8.
-        UserError: it has more than `most` bytes.
-    """
+def _read_text(path: Path, most: int) -> str:
     with path.open("rb") as file:
         data = file.read(most + 1)
     if len(data) > most:
@@ -99,7 +92,7 @@ def read_json(path: Path) -> Any:
 def read_text_of(path: Path) -> str:
     """The text of a file of figures (OSError if it cannot be read, UserError if it is damaged)."""
     try:
-        return read_text(path, MOST_JSON)
+        return _read_text(path, MOST_JSON)
     except ValueError as error:
         raise damaged(path) from error
 
@@ -144,7 +137,15 @@ def check_rows(path: Path, rows: Any, kind: Kind | Fields) -> list[dict[str, Any
     return rows
 
 
-def check_yaml(text: str) -> None:
-    """Raise ValueError for YAML with aliases: a few lines of them stand for more than any memory holds."""
+def read_saved_yaml(path: Path) -> str:
+    """The text of a saved configuration, without aliases: a few lines of them stand for more than any memory holds.
+
+    Raises:
+        OSError: it cannot be read.
+        UserError: it is too large.
+        ValueError, YAMLError: it is not UTF-8 or YAML, or has aliases.
+    """
+    text = _read_text(path, MOST_YAML)
     if ("*" in text or "&" in text) and any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text)):
         raise ValueError("it has aliases (*NAME), which saved runs never have")
+    return text

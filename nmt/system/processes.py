@@ -193,11 +193,6 @@ def _listens(host: str, port: int) -> bool:
         return False
 
 
-def local_rank() -> int | None:
-    """The number of this process among those on its machine; None without torchrun."""
-    return int(os.environ["LOCAL_RANK"]) if int(os.environ.get("WORLD_SIZE", "1")) > 1 else None
-
-
 @contextlib.contextmanager
 def _connected() -> Iterator[None]:
     try:

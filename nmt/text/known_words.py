@@ -60,11 +60,8 @@ class KnownWords:
 
     def unseen(self, text: str) -> list[Span]:
         """Where the words of a text stand that the training text lacks."""
-        return [match.span() for match in _WORD.finditer(text) if not self._knew(match[0])]
-
-    def _knew(self, word: str) -> bool:
-        """Whether a word is known; what is no word for its length is not remembered."""
-        return (self._knows if len(word) <= 64 else self._find)(word)
+        words = _WORD.finditer(text)  # what is no word for its length is not remembered
+        return [each.span() for each in words if not (self._knows if len(each[0]) <= 64 else self._find)(each[0])]
 
     def _find(self, word: str) -> bool:
         found = _sum(_form(word))

@@ -3,14 +3,8 @@
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 Span = tuple[int, int]
-
-
-def blanks(text: str) -> npt.NDArray[np.bool_]:
-    """Which characters of the text are white space."""
-    return np.fromiter(map(str.isspace, text), dtype=np.bool_, count=len(text))
 
 
 def words_of(text: str, spans: Sequence[Span | None]) -> list[int]:
@@ -18,7 +12,7 @@ def words_of(text: str, spans: Sequence[Span | None]) -> list[int]:
 
     An empty span belongs to the word that begins right after it, if one does; None to no word.
     """
-    blank = np.append(blanks(text), True)  # what is empty at the end
+    blank = np.array([*map(str.isspace, text), True])  # what is empty at the end
     begins_word = ~blank & np.append(True, blank[:-1])
     word_of = np.where(blank, -1, np.cumsum(begins_word) - 1).tolist()
     return [-1 if span is None else word_of[span[0]] for span in spans]

@@ -159,9 +159,11 @@ class TokenizerTrainer:
             except RuntimeError as error:
                 allowed = _allowed_size(str(error), size)
                 if allowed is None or allowed == size:
+                    # Without its source file and line.
+                    reason = re.sub(r"^\w+: \S+\(\d+\) ", "", str(error)).strip() or "no reason given"
                     raise UserError(
                         f"SentencePiece cannot train a {self.model_type} vocabulary on this text "
-                        f"({_reason(error)}). Check the text, or try tokenizer=unigram|bpe|char|word."
+                        f"({reason}). Check the text, or try tokenizer=unigram|bpe|char|word."
                     ) from error
                 size = allowed
         notes = [
@@ -271,8 +273,3 @@ def _allowed_size(message: str, size: int) -> int | None:
     if "vocab_size" in message and size < 512:  # char and word models: no room for the bytes
         return 512
     return None
-
-
-def _reason(error: RuntimeError) -> str:
-    """SentencePiece's message without its source file and line."""
-    return re.sub(r"^\w+: \S+\(\d+\) ", "", str(error)).strip() or "no reason given"

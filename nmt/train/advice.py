@@ -207,10 +207,8 @@ def _course(rows: Sequence[Mapping[str, Any]]) -> tuple[str, Mapping[str, Any]]:
     if not rows:
         return "none", {}
     losses = [float(row["valid_loss"]) for row in rows]
-    best, end = (
-        min(range(len(rows)), key=lambda at: losses[at] if math.isfinite(losses[at]) else math.inf),
-        len(rows) - 1,
-    )
+    best = min(range(len(rows)), key=lambda at: losses[at] if math.isfinite(losses[at]) else math.inf)
+    end = len(rows) - 1
     if not math.isfinite(losses[end]):
         return "diverged", rows[best]
     scores = _scores(rows)[1]

@@ -5,7 +5,7 @@ A stranger may have made it: its settings name no code (`nmt.config.choices`), a
 
 import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from nmt.config.choices import is_choice, place
 from nmt.config.composition import compose, parse
 from nmt.config.configuration import ABSENT, flattened
 from nmt.config.quotes import pasteable, python, unquoted
-from nmt.config.resumption import key_of, unnamed_choices
+from nmt.config.resumption import key_of, unnamed_choices, unresolved
 from nmt.data.dataset import DataSource, Split
 from nmt.data.languages import UNNAMED
 from nmt.data.sources import UserFiles
@@ -180,7 +180,7 @@ def inherited(config: DictConfig, overrides: Sequence[str], ancestor: Ancestor) 
     unchanged = {place(str(key)) for key, name in saved["choices"].items() if config.choices.get(key) == name}
     places = {place(str(key)) for key in (*saved["choices"], *config.choices)}
     default = compose("train", [f"{key}={name}" for key, name in config.choices.items()])
-    raw, asked, named = _settings(default), _settings(config), {key_of(word) for word in overrides}
+    raw, asked, named = unresolved(default), unresolved(config), {key_of(word) for word in overrides}
     values = {
         key: value
         for key, value in flattened(saved).items()
@@ -287,11 +287,6 @@ def _name_languages(config: DictConfig, languages: tuple[str, str]) -> None:
     is_table = isinstance(source, UserFiles) and config.data.columns is None and source.has_columns_of(languages)
     if source is None or is_table or {*source.languages} & {*UNNAMED}:
         config.data.source, config.data.target = languages
-
-
-def _settings(config: DictConfig) -> Mapping[str, Any]:
-    tree: Any = OmegaConf.to_container(config, resolve=False)
-    return flattened(tree)
 
 
 def _owner(key: str, places: set[str]) -> str:

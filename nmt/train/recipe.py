@@ -11,17 +11,8 @@ from typing import Any
 import torch
 from omegaconf import DictConfig, OmegaConf
 
+from nmt.build import parts
 from nmt.build.open import data_words, describes, may_use, note_unused_attention
-from nmt.build.parts import (
-    assemble,
-    build_optimizer,
-    build_schedule,
-    build_search,
-    build_source,
-    build_tokenizer_trainer,
-    build_trainer,
-    check_settings,
-)
 from nmt.build.paths import is_writable, pipes_of, unprotect
 from nmt.build.requests import read
 from nmt.config.composition import compose
@@ -199,7 +190,7 @@ def new_recipe(config: DictConfig, overrides: Sequence[str], run: Run | None) ->
         UserError: a setting is out of range, or sizes do not fit together.
     """
     config, ancestor = with_ancestor(config, overrides)
-    check_settings(config)
+    parts.check_settings(config)
     note_unused_attention([config], overrides)
     if pipes := pipes_of(config.data):
         if int(os.environ.get("WORLD_SIZE", "1")) > 1:
@@ -253,7 +244,7 @@ def resumed_recipe(config: DictConfig, run: Run) -> Recipe:
 
 
 def _source(config: DictConfig) -> DataSource:
-    source = build_source(config)
+    source = parts.build_source(config)
     source.known = Path(str(config.cache), "files")
     return source
 
@@ -267,8 +258,8 @@ def _recipe(
     ancestor: Ancestor | None,
     resume: bool = False,
 ) -> Recipe:
-    settings, schedule, where = build_trainer(config), build_schedule(config), read(Place, config)
-    build_search(config.search)
+    settings, schedule, where = parts.build_trainer(config), parts.build_schedule(config), read(Place, config)
+    parts.build_search(config.search)
     check_model(config)
     return Recipe(config, words, user_words, run, resume, source, settings, schedule, where, ancestor)
 
@@ -287,13 +278,13 @@ def resumed(run: Run, overrides: Sequence[str]) -> DictConfig:
 
 def check_model(config: DictConfig) -> None:
     """UserError if sizes do not fit together, before any text is read."""
-    check_settings(config)
-    trainer = build_tokenizer_trainer(config)
+    parts.check_settings(config)
+    trainer = parts.build_tokenizer_trainer(config)
     joint = len(trainer.models) == 1 if trainer.models else trainer.joint
     with possible():
-        model = assemble(config, 8, 8, joint)
-        build_optimizer(config, model)
-    if build_trainer(config).guided_alignment and model.decoder.heads:
+        model = parts.assemble(config, 8, 8, joint)
+        parts.build_optimizer(config, model)
+    if parts.build_trainer(config).guided_alignment and model.decoder.heads:
         guided_heads(model.decoder.heads, config.trainer.get("guided_head"))
 
 
@@ -341,7 +332,7 @@ def _amount(config: DictConfig, source: DataSource) -> tuple[int, float, str, fl
     lines = source.read("train").source
     counts, unit, per_word = lengths(lines[:: len(lines) // MANY + 1])  # of very many lines, every second, third ...
     # A line that is dropped for its length makes no small text a large one.
-    longest = per_word * build_trainer(config).max_source_length
+    longest = per_word * parts.build_trainer(config).max_source_length
     return len(lines), sum(min(count, longest) for count in counts) / max(1, len(counts)), unit, per_word
 
 

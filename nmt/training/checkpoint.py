@@ -136,10 +136,8 @@ def load_state(path: Path) -> dict[str, Any]:
         if damage(path):
             raise _damaged(path)
         with zipfile.ZipFile(path) as archive:  # torch checks no checksum
-            if (
-                archive.testzip() is not None
-                or sum(each.file_size for each in archive.infolist()) > path.stat().st_size
-            ):
+            whole = sum(each.file_size for each in archive.infolist())
+            if archive.testzip() is not None or whole > path.stat().st_size:
                 raise _damaged(path)
         state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError as error:

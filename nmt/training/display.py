@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, Self
 
@@ -106,10 +106,6 @@ class Display:
         """Print a line, and write it to the log."""
         self._progress.say(line)
 
-    def start_means(self) -> None:
-        """Start new means, after a validation."""
-        self.means = RunningMeans()
-
     def show_update(self, update: Update, spent: Spent, share: float, now: bool = True) -> None:
         """Show an update after which `share` of the budget is used; `now` if it is the last one so far."""
         means = self.means
@@ -132,12 +128,10 @@ class Display:
             }
             self._board.scalars(spent.steps, curves)
 
-    def show_curves(self, step: int, curves: dict[str, float]) -> None:
-        """Add a point to each of these curves."""
-        self._board.scalars(step, curves)
-
-    def show_validation(self, result: Validated, spent: Spent, best: bool) -> dict[str, float]:
-        """Show a validation, and return its line in the history."""
+    def show_validation(
+        self, result: Validated, spent: Spent, best: bool, further: Mapping[str, float]
+    ) -> dict[str, float]:
+        """Show a validation, with a point of further curves, and return its line in the history."""
         means = self.means
         self.say(
             f"step {spent.steps} | epoch {spent.epochs:.2f} | {clock(spent.minutes * 60)} | "
@@ -146,7 +140,7 @@ class Display:
         )
         scores = result.figures.entries()
         curves = {"valid/perplexity": result.perplexity, **{f"valid/{name}": value for name, value in scores.items()}}
-        self._board.scalars(spent.steps, curves)
+        self._board.scalars(spent.steps, {**further, **curves})
         self._board.samples(spent.steps, result.translations[: self._samples], result.views)
         return {
             "step": spent.steps,

@@ -23,7 +23,7 @@ from nmt.system.progress import clock
 from nmt.system.signals import handling, stop_signals
 from nmt.training.budget import Spent
 from nmt.training.checkpoint import Checkpoint, Counters
-from nmt.training.display import Display, Records
+from nmt.training.display import Display, Records, RunningMeans
 from nmt.training.followers import TIDY_EVERY, Order, use_shapes
 from nmt.training.learner import Learner, Update
 from nmt.training.settings import TrainerSettings
@@ -252,7 +252,6 @@ class TrainingLoop:
                 f"The validation loss became {result.loss} at step {counters.step}. {self.records.folder} keeps what "
                 "was saved before. Train again with another name= and a smaller optimizer.lr or trainer.clip_norm."
             )
-        self.display.show_curves(counters.step, branch_weights(self.learner.averaging.best_guess))
         # The other figure decides between equals: a young model's BLEU stays at 0 while its perplexity falls.
         score = result.figures.score
         figures = (score, -result.loss) if self.settings.select == "bleu" else (-result.loss, score)
@@ -263,7 +262,8 @@ class TrainingLoop:
             (entry.get("valid_loss", math.inf) for entry in self.history), default=math.inf
         )
         counters.bad_validations = 0 if better or learning else counters.bad_validations + 1
-        entry = self.display.show_validation(result, self._spent(), best)
+        further = branch_weights(self.learner.averaging.best_guess)
+        entry = self.display.show_validation(result, self._spent(), best, further)
         self.history = [*(earlier for earlier in self.history if earlier["step"] < counters.step), entry]
         counters.best = max(figures, counters.best)
         if best:
@@ -272,7 +272,7 @@ class TrainingLoop:
             self.example = result.translations[several[0] if several else 0] if lengths else None
             self.checkpoint.save_best()
         self.records.keep_history(self.history)
-        self.display.start_means()
+        self.display.means = RunningMeans()
         self._save()
 
     def _save(self) -> None:

@@ -109,8 +109,7 @@ def training_loss(model: Seq2Seq, batch: Batch, settings: TrainerSettings, basel
     )
 
 
-@contextlib.contextmanager
-def cut_tokens(model: Seq2Seq, share: float = CUT) -> Iterator[None]:
+def cut_tokens(model: Seq2Seq, share: float = CUT) -> contextlib.ExitStack:
     """Zero the embeddings of a random share of the tokens, of both sides, in the second half of each batch."""
 
     def cut(_embedding: nn.Module, _tokens: object, embedded: Tensor) -> Tensor:
@@ -118,12 +117,10 @@ def cut_tokens(model: Seq2Seq, share: float = CUT) -> Iterator[None]:
         remains = torch.rand(second.shape[:-1], device=second.device) >= share
         return torch.cat([first, second * remains.unsqueeze(-1)])
 
-    hooks = [each.register_forward_hook(cut) for each in {model.source_embedding, model.target_embedding}]
-    try:
-        yield
-    finally:
-        for hook in hooks:
-            hook.remove()
+    hooks = contextlib.ExitStack()
+    for each in {model.source_embedding, model.target_embedding}:
+        hooks.enter_context(each.register_forward_hook(cut))
+    return hooks
 
 
 def _terms(

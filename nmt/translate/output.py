@@ -176,14 +176,10 @@ class Line(NamedTuple):
 Write = Callable[[Line], None]
 
 
-def records(write_line: Callable[[str], None], form: Format) -> Write:
-    """Write the records of each line."""
-
-    def write(line: Line) -> None:
-        for record in form.records(line.number, line.translations):
-            write_line(record)
-
-    return write
+def records(write_line: Callable[[str], None], form: Format, line: Line) -> None:
+    """Write the records of a line."""
+    for record in form.records(line.number, line.translations):
+        write_line(record)
 
 
 def documents(
@@ -208,27 +204,19 @@ def documents(
     return write
 
 
-def links_below(write_line: Callable[[str], None], head: Head, shift: int) -> Write:
-    """Write the words of each line, and those of its translation, with their links."""
-
-    def write(line: Line) -> None:
-        best = line.translations[0]
-        if best.weights is not None:
-            found = links(best, head=head, shift=shift)
-            for text in linked(best.source.split(), best.text.split(), found, sys.stdout):
-                write_line(f"  {text}")
-
-    return write
+def links_below(write_line: Callable[[str], None], head: Head, shift: int, line: Line) -> None:
+    """Write the words of a line, and those of its translation, with their links."""
+    best = line.translations[0]
+    if best.weights is not None:
+        found = links(best, head=head, shift=shift)
+        for text in linked(best.source.split(), best.text.split(), found, sys.stdout):
+            write_line(f"  {text}")
 
 
-def links_of_words(write_line: Callable[[str], None], head: Head, shift: int) -> Write:
-    """Write the word links of each line."""
-
-    def write(line: Line) -> None:
-        best = line.translations[0]  # without weights for an empty line
-        write_line("" if best.weights is None else format_links(links(best, head=head, shift=shift)))
-
-    return write
+def links_of_words(write_line: Callable[[str], None], head: Head, shift: int, line: Line) -> None:
+    """Write the word links of a line."""
+    best = line.translations[0]  # without weights for an empty line
+    write_line("" if best.weights is None else format_links(links(best, head=head, shift=shift)))
 
 
 def terms(write_line: Callable[[str], None], glossary: Glossary, vocabulary: Vocabulary, unit: str = "line") -> Write:

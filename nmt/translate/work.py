@@ -49,13 +49,9 @@ def translate(request: Translating) -> int:
     with few_collections(), decoding(request.encoding, "encoding"):
         if request.input is not None and request.is_document:
             return translate_document(request, request.input)
-        return _translate_lines(request)
-
-
-def _translate_lines(request: Translating) -> int:
-    if request.only_text:
-        request = dataclasses.replace(request, translator=for_text(request.translator))
-    return shared(request.translator, request.keeps_weights, functools.partial(_translate, request))
+        if request.only_text:
+            request = dataclasses.replace(request, translator=for_text(request.translator))
+        return shared(request.translator, request.keeps_weights, functools.partial(_translate, request))
 
 
 def _translate(request: Translating, opened: Callable[[], Translator]) -> int:
@@ -115,13 +111,14 @@ def _writers(
     """Writers of records, links and heatmaps of a line."""
     pictured = pictured_head(request.view, request.head, translator) if request.heatmaps is not None else AUTO
     head = _head(request, translator)
+    writers: list[Write]
 
     def line_writer(key: str, path: Path | None) -> Callable[[str], None]:
         return files.writer(key) if files is not None and key in request.files else writer(stack, path)
 
-    output = line_writer("output", request.output)
-    if request.converses:
-        output = functools.partial(_write_visible, output)
+    written = line_writer("output", request.output)
+    # What is written on a terminal must not command it.
+    output = (lambda record: written(visible(record))) if request.converses else written
     if request.format == "json":
         named, _ = choose_head(translator.heads, head)
         writers = [documents(output, translator, named, request.shift, request.include)]
@@ -130,23 +127,19 @@ def _writers(
         doubts = request.translator.doubts
         remembers = request.memory is not None
         form = Format(request.format, nbest, request.scores, request.weights, head, request.shift, doubts, remembers)
-        writers = [records(output, form)]
+        writers = [functools.partial(records, output, form)]
         if legend := form.legend():
             print_message(legend)
     if request.show == "links":
-        writers.append(links_below(line_writer("output", None), head, request.shift))
+        writers.append(functools.partial(links_below, line_writer("output", None), head, request.shift))
     if request.alignments is not None:
-        writers.append(links_of_words(line_writer("alignments", request.alignments), head, request.shift))
+        write_line = line_writer("alignments", request.alignments)
+        writers.append(functools.partial(links_of_words, write_line, head, request.shift))
     if request.heatmaps is not None:
         view = functools.partial(view_of, translator, request.view)
         heads = head if pictured == AUTO else pictured
         writers.append(pictures(request.heatmaps, request.heatmap_format, heads, request.shift, view))
     return writers
-
-
-def _write_visible(write_line: Callable[[str], None], record: str) -> None:
-    """Write a record for a terminal, which must not obey it."""
-    write_line(visible(record))
 
 
 class _Work:

@@ -5,7 +5,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from torch import nn
+from torch.nn.functional import pad
 
 from nmt.data.batch import Batch, make_batch
 from nmt.model import Seq2Seq
@@ -29,15 +29,12 @@ def bytes_per_sentence(model: Seq2Seq, beam: int, slots: int, steps: int, weight
     A hypothesis has four versions of its logits, two of its energies with each slot, and in self-attention three of
     what is kept of each step. With `weights`, those of all steps are kept.
     """
-    width = max(max(weight.shape) for part in (model.encoder, model.decoder) for weight in _matrices(part))
+    weights_of = itertools.chain(model.encoder.parameters(), model.decoder.parameters())
+    width = max(max(weight.shape) for weight in weights_of if weight.ndim > 1)
     vocabulary, heads = model.output.out_features, len(model.decoder.heads)
     layers = len({name.split(".")[0] for name in model.decoder.self_heads})
     numbers = 4 * vocabulary + 2 * slots * width + 2 * 3 * layers * steps * width + weights * steps * heads * slots
     return 4 * (beam * numbers + 4 * slots * width)
-
-
-def _matrices(module: nn.Module) -> list[nn.Parameter]:
-    return [weight for weight in module.parameters() if weight.ndim > 1]
 
 
 def batches_of(translator: "Translator", lengths: Sequence[int], order: Sequence[int]) -> list[Sequence[int]]:
@@ -46,9 +43,8 @@ def batches_of(translator: "Translator", lengths: Sequence[int], order: Sequence
     if not translator.fits or not compute.on_gpu:
         return split(order, translator.batch_sentences, compute.parallel_searches)
     free, batches, start = compute.free_memory() * SHARE, list[Sequence[int]](), 0
-    most = min(
-        translator.batch_sentences, -(-len(order) // translator.processes.count)
-    )  # each process has one at least
+    # Each process has one batch at least.
+    most = min(translator.batch_sentences, -(-len(order) // translator.processes.count))
     while start < len(order):
         rows = order[start : start + most]
         slots = 1 + max(lengths[row] for row in rows)
@@ -77,8 +73,5 @@ def padded_batch(sources: Sequence[Sequence[int]], room: Room | None) -> Batch:
     """A batch of sources, on the CPU; with `room`, padded to it with sentences that are empty."""
     batch = make_batch(sources if room is None else [*sources, *itertools.repeat([], room.rows - len(sources))])
     more = 0 if room is None else room.slots - batch.source.shape[1]
-    source, mask = (
-        nn.functional.pad(batch.source, (0, more), value=PAD),
-        nn.functional.pad(batch.source_mask, (0, more)),
-    )
-    return batch._replace(source=source, source_mask=mask)
+    source, mask = batch.source, batch.source_mask
+    return batch._replace(source=pad(source, (0, more), value=PAD), source_mask=pad(mask, (0, more)))

@@ -6,7 +6,7 @@ are those of each sentence, () for none. The translator batches the sentences.
 """
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -123,8 +123,7 @@ def saliency(
     return Forced(log_probs.detach(), torch.stack(rows, 1).unsqueeze(1), others)
 
 
-@contextlib.contextmanager
-def _constant_deviations(model: Seq2Seq) -> Iterator[None]:
+def _constant_deviations(model: Seq2Seq) -> contextlib.ExitStack:
     """Let no gradient flow through the deviations of layer normalisation."""
 
     def normalised(norm: nn.Module, arguments: tuple[Tensor, ...], _: Tensor) -> Tensor:
@@ -133,12 +132,11 @@ def _constant_deviations(model: Seq2Seq) -> Iterator[None]:
         deviations = (centred.square().mean(-1, keepdim=True) + norm.eps).sqrt().detach()
         return centred / deviations * norm.weight + norm.bias
 
-    hooks = [module.register_forward_hook(normalised) for module in model.modules() if isinstance(module, nn.LayerNorm)]
-    try:
-        yield
-    finally:
-        for hook in hooks:
-            hook.remove()
+    hooks = contextlib.ExitStack()
+    for module in model.modules():
+        if isinstance(module, nn.LayerNorm):
+            hooks.enter_context(module.register_forward_hook(normalised))
+    return hooks
 
 
 def _log_probs(model: Seq2Seq, decoded: Decoded, batch: Batch) -> tuple[Tensor, Tensor]:

@@ -112,7 +112,8 @@ class Glossary:
         for at, first in enumerate(folded):
             for term, entry in self._terms.get(first, ()):
                 span = slice(at, at + len(term))
-                if term == (folded if _lower(term) else [word for word, _ in words])[span]:
+                lower = term == [word.casefold() for word in term]
+                if term == (folded if lower else [word for word, _ in words])[span]:
                     found.append(Match(words[at][1][0], words[span][-1][1][1], entry.targets))
         taken: list[Match] = []
         for match in sorted(found, key=lambda each: (not each.kept, each.begin - each.end, each.begin)):
@@ -128,10 +129,6 @@ class Glossary:
                     raise UserError(
                         f"{entry.place}: the model cannot write '{form}': it has no pieces for some of its characters."
                     )
-
-
-def _lower(words: Sequence[str]) -> bool:
-    return all(word == word.casefold() for word in words)
 
 
 def _words(text: str) -> list[tuple[str, Span]]:

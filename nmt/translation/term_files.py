@@ -92,16 +92,14 @@ def _rows(lines: Iterable[str], name: str, delimiter: str) -> Iterator[Entry]:
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         cells = line.split("\t") if delimiter == "\t" else next(csv.reader([line], delimiter=delimiter))
-        if len(cells) < 2 or not all(map(str.strip, cells[:2])):
+        forms = [_forms(cell) for cell in cells[:2]]
+        if len(forms) < 2 or not all(forms):
             raise UserError(f"{name}, line {number}: a source and a target term are expected. {_CURE}")
         if any(map(str.strip, cells[2:])) and not is_wider:
             is_wider = True
             print_message(f"note: {name}, line {number}: columns after the second one are not read. Forms go after |.")
         if number == 1 and [cell.strip().lower() for cell in cells[:2]] == ["source", "target"]:
             continue
-        forms = [_forms(cell) for cell in cells[:2]]
-        if not all(forms):
-            raise UserError(f"{name}, line {number}: a source and a target term are expected. {_CURE}")
         yield Entry(forms[0], forms[1], f"{name}, line {number}")
 
 

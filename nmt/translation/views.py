@@ -2,10 +2,7 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-import numpy.typing as npt
 import torch
-from torch import Tensor
 
 from nmt.data.batch import make_batch
 from nmt.data.document_lines import context_tensor
@@ -42,7 +39,7 @@ def views(model: Seq2Seq, tokenizer: Tokenizer, translation: Translation, comput
     batch = make_batch([source], [target], [0])._replace(context=context_tensor([before]))
     with compute.autocast(), torch.no_grad():
         looks = forced_passes.look(model, batch.to(compute.device), [translation.pins])
-    encoder, decoder, cross, context = (_array(weights) for weights in looks)
+    encoder, decoder, cross, context = (None if each is None else each[0].float().cpu().numpy() for each in looks)
     count = len(pieces)  # without the end if the length limit cut the translation
     seen = None
     if cross is not None:
@@ -80,7 +77,3 @@ def view_all(
 ) -> list[Views | None]:
     """The views of each translation; None for those that cannot be looked at."""
     return [views(model, tokenizer, each, compute) if can_look(each) else None for each in translations]
-
-
-def _array(weights: Tensor | None) -> npt.NDArray[np.float32] | None:
-    return None if weights is None else weights[0].float().cpu().numpy()

@@ -4,6 +4,7 @@ import json
 import random
 from pathlib import Path
 
+from attacking.kills import course
 from attacking.victim import Result, Said, copy_of, said, victim
 from nmt.system.errors import UserError
 
@@ -61,19 +62,12 @@ def _resume(run: Path) -> tuple[Said, bytes]:
     ended = said("train", f"name={run.name}", f"checkpoints={run.parent}", "resume=true", "trainer.steps=62")
     if before.status or "If you have not edited" in before.output:
         ended = ended._replace(output=CHECKED)
-    last, history = run / "last.safetensors", run / "history.jsonl"
-    return ended, (last.read_bytes() if last.exists() else b"") + _without_times(history)
-
-
-def _without_times(history: Path) -> bytes:
-    if not history.exists():
-        return b""
+    last = run / "last.safetensors"
     try:
-        entries = [json.loads(line) for line in history.read_text(encoding="utf-8").splitlines()]
-        times = ("minutes", "train_tokens_per_second")
-        return json.dumps([{key: entry[key] for key in entry if key not in times} for entry in entries]).encode()
+        validations = json.dumps(course(run)).encode()
     except ValueError:
-        return b"?"
+        validations = b"?"
+    return ended, (last.read_bytes() if last.exists() else b"") + validations
 
 
 def judge(result: Result, bit: int, ended: tuple[Said, bytes], same: tuple[Said, bytes] | None, run: Path) -> None:

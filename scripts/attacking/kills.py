@@ -51,7 +51,7 @@ def attack(count: int, seed: int, folder: Path) -> list[Result]:
     for name in ("last.safetensors", "best.safetensors"):
         if (folder / "killed" / name).read_bytes() != (folder / "whole" / name).read_bytes():
             result.fail(f"{name} differs from that of the undisturbed training")
-    if _course(folder / "killed") != _course(folder / "whole"):
+    if course(folder / "killed") != course(folder / "whole"):
         result.fail("history.jsonl differs from that of the undisturbed training")
     if list((folder / "killed").glob(".*")):
         result.fail("temporary files are left")
@@ -64,11 +64,11 @@ def _command(line: list[str]) -> list[str]:
 
 def _step(run: Path) -> int:
     """The step of the last validation; 0 before the first."""
-    course = _course(run)
-    return int(course[-1]["step"]) if course else 0
+    validations = course(run)
+    return int(validations[-1]["step"]) if validations else 0
 
 
-def _course(run: Path) -> list[dict[str, float]]:
+def course(run: Path) -> list[dict[str, float]]:
     """The validations without their times."""
     path = run / "history.jsonl"
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []

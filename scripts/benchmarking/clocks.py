@@ -22,10 +22,8 @@ class Feed(TokenBatches):
     last: batches are made, moved, and trained on, weights updated. Between two orders the loop waits here.
     """
 
-    def __init__(
-        self, pairs: EncodedPairs, exchange: Exchange, place: Place, *, tokens: int, sentences: int, seed: int = 1
-    ) -> None:
-        super().__init__(pairs, tokens_per_batch=tokens, sentences_per_batch=sentences, seed=seed)
+    def __init__(self, pairs: EncodedPairs, exchange: Exchange, place: Place, *, tokens: int, sentences: int) -> None:
+        super().__init__(pairs, tokens_per_batch=tokens, sentences_per_batch=sentences, seed=1)
         self._exchange, self._gpu = exchange, place.device.startswith("cuda")
         self._left, self._began = 0, 0.0
         self._fed: list[Batch] = []

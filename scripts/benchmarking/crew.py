@@ -12,7 +12,6 @@ import traceback
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext, SpawnContext
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from benchmarking.settings import Json
@@ -79,9 +78,7 @@ class Case:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -24,7 +24,6 @@ from nmt.training.loop import TrainingLoop
 from nmt.training.validation import Figures, Validation
 from nmt.translation.shortlist import Shortlist
 from nmt.translation.translator import EXTRA_LENGTH, Translator
-from nmt.translation.types import Translation
 
 
 def composed(wiring: Wiring, sizes: Sizes, batch: int, longest: int) -> DictConfig:
@@ -42,21 +41,12 @@ def take(place: Place) -> Compute:
     return checked(Compute.choose, place._asdict())()
 
 
-def _nothing(_: Seq2Seq) -> tuple[list[Translation], Figures]:
-    return [], Figures(0.0)
-
-
-def run_trainer(
-    config: DictConfig,
-    model: Seq2Seq,
-    feed: TokenBatches,
-    compute: Compute,
-    folder: Path,
-) -> None:
+def run_trainer(config: DictConfig, model: Seq2Seq, feed: TokenBatches, compute: Compute, folder: Path) -> None:
     """The project's own loop, until the orders end."""
     settings = build_trainer(config)
     learner = Learner(model, build_optimizer(config, model), build_schedule(config), settings, compute)
-    loop = TrainingLoop(settings, learner, feed, Validation(feed, _nothing, compute), Run(folder))
+    validation = Validation(feed, lambda _: ([], Figures(0.0)), compute)
+    loop = TrainingLoop(settings, learner, feed, validation, Run(folder))
     with contextlib.suppress(Enough):
         loop.run(seed=1)
 

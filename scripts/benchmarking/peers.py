@@ -125,7 +125,7 @@ class Peer(ABC):
     def _settings(self, updates: int) -> Json:
         """What the configuration files have places for."""
         task = self.task
-        every = report_every(updates)
+        every = max(1, updates // 6)  # a peer says its speed six times where there are as many updates
         return {
             **task.sizes._asdict(),
             "data": task.data,
@@ -332,11 +332,6 @@ NAMES = tuple(kind.name for kind in PEERS)
 def _template(name: str) -> str:
     """The configuration file of a peer, with places for `Peer._settings`."""
     return Path(__file__).with_name(name).read_text(encoding="utf-8")
-
-
-def report_every(updates: int) -> int:
-    """After how many updates a peer is to say its speed: six times in all where there are as many."""
-    return max(1, updates // 6)
 
 
 def speed(reports: Sequence[float]) -> float:

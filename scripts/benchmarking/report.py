@@ -111,8 +111,8 @@ def _peers(peers: Json) -> list[str]:
                         title,
                         with_spread(measured, unit, form),
                         with_spread(ratio, "ours_over_theirs", "{:.2f}") if ratio else "",
-                        _both(measured, "bleu"),
-                        _both(measured, "pieces_per_sentence"),
+                        both(measured, "bleu"),
+                        both(measured, "pieces_per_sentence"),
                     ]
                 )
         notes += _unlike(name, figures.get("translating", {}))
@@ -120,7 +120,8 @@ def _peers(peers: Json) -> list[str]:
     return [*(table(head, rows) if rows else []), "", *notes]
 
 
-def _both(figures: Json, key: str) -> str:
+def both(figures: Json, key: str) -> str:
+    """A peer's figure and ours."""
     return f"{figures[key]:.1f}, {figures[f'our_{key}']:.1f}" if key in figures else ""
 
 

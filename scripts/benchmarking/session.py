@@ -20,24 +20,9 @@ def say(text: str) -> None:
 
 @dataclass(frozen=True)
 class Options:
-    """What the command lines ask for; None leaves the choice to the scale.
+    """What the command lines ask for; `--help` of the scripts explains it. None leaves the choice to the scale.
 
-    Attributes:
-        quick: tiny sizes.
-        data: folder with Multi30k.
-        tokenizer: SentencePiece model.
-        threads: CPU threads.
-        pythons: of the peers' environments, by the peer's name.
-        parts: of `PARTS`.
-        devices: cpu, cuda or cuda:N.
-        precision: of what is measured on the CPU, "float32" or "bf16"; peers are measured beside float32 alone.
-        rounds: how often everything is measured.
-        batch: sentences a training batch; None for those of the scale, and 512 on a GPU.
-        updates: that a model has had before it translates.
-        peers: the names of other programs that are measured too.
-        models: of ours that are measured, by `WIRINGS`.
-        compares: whether of ours only what a peer does is measured: in float32, beam 5, 64 at a time.
-        peer_updates: of a peer, in a round.
+    `pythons` are those of the peers' environments, by the peer's name.
     """
 
     quick: bool = False

@@ -224,9 +224,6 @@ class Study:
         fewer = sum(mean < 0 for mean in real)
         return f"fewer errors in {fewer} and more in {len(real) - fewer} of {len(known)} rows"
 
-    def _errors(self, study: str, row: str, way: str) -> str:
-        return f"{statistics.fmean(link_rates(self.rows[study], SILVER, way)[row]):.1f}"
-
     def filled(self, text: str) -> str:
         """The text with its fields replaced by figures.
 
@@ -238,7 +235,9 @@ class Study:
         figures: dict[str, Callable[[str, str], str]] = {
             "p": lambda study, row: p_text(self.tests[study].against(STUDIES[study].reference)[row].p),
             "perplexity": lambda study, row: self._score(study, row, SPLITS[0], "perplexity"),
-            "errors": lambda study, row: self._errors(study, row, "attention"),
+            "errors": lambda study, row: (
+                f"{statistics.fmean(link_rates(self.rows[study], SILVER, 'attention')[row]):.1f}"
+            ),
             "ratio": lambda study, row: f"{self.lengths(study, row, self._long(study, row))[0]:.2f}",
             "long": lambda study, row: self._score(study, row, self._long(study, row), "bleu"),
             "links": self._counted_links,
