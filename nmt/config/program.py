@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import os
 import signal
 import sys
@@ -18,7 +19,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from nmt.config import configuration
 from nmt.config.composition import compose
@@ -33,6 +34,8 @@ from nmt.system.terminal import print_message, printable
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
+
+    Action = Callable[[DictConfig, list[str]], int | None]
 
 # The environment variable that `debug=true` sets: messages then come with a traceback.
 DEBUG: Final = "NMT_DEBUG"
@@ -51,7 +54,7 @@ _NOT_DETERMINISTIC: Final = "does not have a deterministic implementation"
 
 def main(
     verb: str,
-    action: Callable[[DictConfig, list[str]], int | None],
+    action: Action,
     arguments: Sequence[str] | None = None,
     sweep: Callable[[list[str]], int] | None = None,
     first: Callable[[list[str]], list[str]] | None = None,
@@ -70,6 +73,11 @@ def main(
     bound_kernels()
     words = list(sys.argv[1:] if arguments is None else arguments)
     return guarded(f"nmt.{verb}", lambda: _run(verb, action, _take_debug(words), sweep, first))
+
+
+def command(verb: str, **more: Any) -> Callable[[Action], Callable[..., int]]:
+    """Make of an action the function that runs its command for a command line, as `main` does with `more`."""
+    return lambda action: functools.partial(main, verb, action, **more)
 
 
 def guarded(program: str, work: Callable[[], int]) -> int:
@@ -170,7 +178,7 @@ def _terminate(number: int, frame: FrameType | None) -> NoReturn:
 
 def _run(
     verb: str,
-    action: Callable[[DictConfig, list[str]], int | None],
+    action: Action,
     words: list[str],
     sweep: Callable[[list[str]], int] | None,
     first: Callable[[list[str]], list[str]] | None,

@@ -1,13 +1,18 @@
 """Score a run and draw its attention: `python -m nmt.evaluate`."""
 
-import functools
 import sys
 from typing import Any
 
-from nmt.config.program import main
+from nmt.config.program import command
 
 
-def _work(config: Any, overrides: list[str]) -> int:
+def _without_run(overrides: list[str]) -> list[str]:
+    """The run that a command line of other programs' translations does not need."""
+    return ["run=null"] if any(word.startswith("hypotheses=") for word in overrides) else []
+
+
+@command("evaluate", first=_without_run)
+def run(config: Any, overrides: list[str]) -> int:
     from nmt.build.requests import read
 
     if config.hypotheses is not None:
@@ -19,14 +24,6 @@ def _work(config: Any, overrides: list[str]) -> int:
 
     return evaluate(read(Evaluating, config, overrides))
 
-
-def _without_run(overrides: list[str]) -> list[str]:
-    """The run that a command line of other programs' translations does not need."""
-    return ["run=null"] if any(word.startswith("hypotheses=") for word in overrides) else []
-
-
-#: Runs the command for a command line, by default this process's, and returns the exit status.
-run = functools.partial(main, "evaluate", _work, first=_without_run)
 
 if __name__ == "__main__":
     sys.exit(run())

@@ -1,16 +1,9 @@
 """Train a translator, or resume one; with -m several, each in a process of its own: `python -m nmt.train`."""
 
-import functools
 import sys
 from typing import Any
 
-from nmt.config.program import main
-
-
-def _work(config: Any, overrides: list[str]) -> int:
-    from nmt.train.session import train
-
-    return train(config, overrides)
+from nmt.config.program import command
 
 
 def _sweep(words: list[str]) -> int:
@@ -27,8 +20,12 @@ def _choices_of_start(overrides: list[str]) -> list[str]:
     return choices_of_start(overrides)
 
 
-#: Runs the command for a command line, by default this process's, and returns the exit status.
-run = functools.partial(main, "train", _work, sweep=_sweep, first=_choices_of_start)
+@command("train", sweep=_sweep, first=_choices_of_start)
+def run(config: Any, overrides: list[str]) -> int:
+    from nmt.train.session import train
+
+    return train(config, overrides)
+
 
 if __name__ == "__main__":
     sys.exit(run())
