@@ -8,7 +8,7 @@ import base64
 import math
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -87,7 +87,7 @@ class Beam:
 
     size: int
     nodes: Sequence[Node]
-    hypotheses: Sequence[Sequence[int]] = field(default=())
+    hypotheses: Sequence[Sequence[int]] = ()
 
 
 def document(
@@ -131,20 +131,15 @@ def _hypothesis(translation: Translation, style: Style, details: Details) -> Jso
         everything = details.forced >= len(translation.text) > 0
         piece["forced"] = everything if span is None else span[0] < details.forced
         piece["alternatives"] = None if steps is None else _alternatives(steps[at], style.vocabulary)
-    aligned = style.aligned and translation.weights is not None
+    aligned, head, shift = style.aligned and translation.weights is not None, style.head, style.shift
+    linked = {"links": format_links(links(translation, head, shift)), "head": head, "shift": shift} if aligned else None
     return {
         **side,
         "score": number(translation.score),
         "log_prob": number(translation.log_prob),
         "complete": not translation.cut,
         "remembered": translation.remembered,
-        "alignment": {
-            "links": format_links(links(translation, style.head, style.shift)),
-            "head": style.head,
-            "shift": style.shift,
-        }
-        if aligned
-        else None,
+        "alignment": linked,
         "weights": _all_weights(translation, details, compact=style.compact),
         "doubt": None if translation.doubt is None else translation.doubt.as_json(),
         "stages": _layers(inspected.layers) if inspected and inspected.layers else None,
@@ -208,17 +203,13 @@ def _weights(view: Translation | None, *, compact: bool) -> Json | None:
     # Only an exact zero is 0 in the document.
     weights = np.where(view.weights > 0, np.maximum(view.weights, 1 / 255 if compact else 10.0**-DIGITS), view.weights)
     names = view.heads if len(view.heads) == len(weights) else [str(head) for head in range(len(weights))]
+    stored = base64.b64encode((weights.clip(0, 1) * 255).round().astype(np.uint8).tobytes()) if compact else b""
     return {
         "heads": list(names),
         "shape": list(weights.shape),
         "data": None if compact else _flat(weights),
-        "bytes": _bytes(weights) if compact else None,
+        "bytes": stored.decode("ascii") if compact else None,  # in steps of 1 / 255
     }
-
-
-def _bytes(weights: npt.NDArray[np.float32]) -> str:
-    """Weights in steps of 1 / 255, in base64."""
-    return base64.b64encode((weights.clip(0, 1) * 255).round().astype(np.uint8).tobytes()).decode("ascii")
 
 
 def _layers(layers: Sequence[LayerStages]) -> list[Json]:
@@ -254,15 +245,10 @@ def _made(attention: Attention, vectors: Vectors) -> dict[str, str | None]:
 
 def _vectors(vectors: Vectors, most: int) -> Json:
     """The vectors of an attention, the first `most` components of each; those of the terms with their names."""
-    terms, heads, merged = vectors.terms, len(vectors.queries), vectors.merged
+    terms, heads = vectors.terms, len(vectors.queries)
 
-    def of_heads(part: Tensor | None) -> list[Tensor]:  # [h, N, D], whether there is an axis of heads or of batches
-        return [] if part is None else list(part.reshape(-1, *part.shape[-2:]).expand(heads, -1, -1))
-
-    def block(name: str, part: Tensor) -> Json:
-        whole = torch.stack(of_heads(part))
-        return {"name": name, "shape": list(whole.shape), "shown": min(most, whole.shape[-1]),
-                "data": _flat(whole[..., :most].cpu(), 4)}  # fmt: skip
+    def block(name: str, part: Tensor) -> Json:  # [h, N, D], whether there is an axis of heads or of batches
+        return {"name": name, **_shown(part.reshape(-1, *part.shape[-2:]).expand(heads, -1, -1), most)}
 
     def by_head(part: Tensor | None) -> Json | None:
         return None if part is None else block("", part.reshape(-1, 1, part.shape[-1]))
@@ -277,24 +263,21 @@ def _vectors(vectors: Vectors, most: int) -> Json:
         "left": block(terms.left_name, terms.left),
         "right": block(terms.right_name, terms.right),
         "scale": _flat(scale.cpu().expand(heads)),
-        "out": None
-        if merged is None
-        else {
-            "name": "c_t",
-            "shape": [1, *merged.shape],
-            "shown": min(most, merged.shape[1]),
-            "data": _flat(merged[:, :most], 4),
-        },
+        "out": None if vectors.merged is None else {"name": "c_t", **_shown(vectors.merged[None], most)},
         "v": by_head(terms.v),
         "w": by_head(terms.w),
     }
 
 
+def _shown(vectors: Tensor, most: int) -> Json:
+    """Vectors [..., D]: their shape, and the first `most` components of each."""
+    shown = min(most, vectors.shape[-1])
+    return {"shape": list(vectors.shape), "shown": shown, "data": _flat(vectors[..., :most].cpu(), 4)}
+
+
 def _readout(readout: ReadoutVectors) -> Json:
-    features = readout.features
-    most = max(FEWEST, COMPONENTS // (4 * len(features)))
-    return {"equation": readout.equation, "shape": list(features.shape), "shown": min(most, features.shape[1]),
-            "data": _flat(features[:, :most], 4)}  # fmt: skip
+    most = max(FEWEST, COMPONENTS // (4 * len(readout.features)))
+    return {"equation": readout.equation, **_shown(readout.features, most)}
 
 
 def _stages(layer: LayerStages) -> Json:
