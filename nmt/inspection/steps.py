@@ -135,20 +135,24 @@ def inspect(
     """
     log_probs, weights, features = list[Tensor](), list[Tensor](), list[Tensor]()
     model, forced = translator.stepper.models[0], ForcedSource(source, context, pins)
+
+    def tempered(_: nn.Module, given: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        return given[0] / temperatures.get(len(log_probs), 1.0), given[1]
+
     with contextlib.ExitStack() as watching:
         watching.enter_context(torch.inference_mode())
         watching.enter_context(translator.compute.autocast())
         looks = stages or vectors or bool(temperatures)
         observed = watching.enter_context(observing(model.decoder)) if looks else {}
-        begin = watching.enter_context(_tempering(translator, temperatures))
+        for each in (each for other in translator.stepper.models for each in other.decoder.source_attentions):
+            if temperatures and isinstance(each, Attention):
+                watching.callback(each.normaliser.register_forward_pre_hook(tempered).remove)
         known: Known = {}
         if vectors:
             watching.enter_context(_knowing(model.decoder.source_attentions, known))
             hook = model.output.register_forward_pre_hook(lambda _, inputs: features.append(inputs[0]))
             watching.callback(hook.remove)
-        begin(0)
-        for step, (step_log_probs, step_weights) in enumerate(_steps(translator, target, [forced])):
-            begin(step + 1)
+        for step_log_probs, step_weights in _steps(translator, target, [forced]):
             log_probs.append(step_log_probs[0].float().cpu())
             if step_weights is not None:
                 weights.append(step_weights[0].float().cpu())
@@ -257,30 +261,6 @@ def _layers(model: Seq2Seq, observed: Observed, known: Known) -> list[LayerStage
         parts = Stages(energies, view, shares, weights, queries.cpu())
         layers.append(LayerStages(attention, heads, parts, slots, vectors))
     return layers
-
-
-@contextlib.contextmanager
-def _tempering(translator: Translator, temperatures: Mapping[int, float]) -> Iterator[Callable[[int], None]]:
-    """What is called before a step divides the energies of the attention to the source by its temperature."""
-    divisor = 1.0
-
-    def begin(step: int) -> None:
-        nonlocal divisor
-        divisor = temperatures.get(step, 1.0)
-
-    def tempered(normaliser: nn.Module) -> Callable[[Tensor, Tensor], Tensor]:
-        usual: Callable[[Tensor, Tensor], Tensor] = normaliser.forward
-        return lambda energies, visible: usual(energies if divisor == 1 else energies / divisor, visible)
-
-    attentions = [each for model in translator.stepper.models for each in model.decoder.source_attentions]
-    of_source = [each.normaliser for each in attentions if temperatures and isinstance(each, Attention)]
-    for normaliser in of_source:
-        vars(normaliser)["forward"] = tempered(normaliser)
-    try:
-        yield begin
-    finally:
-        for normaliser in of_source:
-            del vars(normaliser)["forward"]
 
 
 @contextlib.contextmanager
