@@ -29,10 +29,9 @@ from nmt.data.batch import make_batch
 from nmt.data.document_lines import context_tensor
 from nmt.inspection.details import documented
 from nmt.inspection.document import DIGITS, Json, Style
-from nmt.inspection.steps import ForcedSource, context_of, piece_log_probs, tokens_of
+from nmt.inspection.steps import ForcedSource, piece_log_probs, tokens_of
 from nmt.system.errors import UserError
 from nmt.text.canonical import shows_nothing
-from nmt.text.tokenizer import EOS
 from nmt.translation.forced_passes import saliency
 from nmt.translation.kept_words import keep_words
 from nmt.translation.named_heads import AUTO, Heads
@@ -40,7 +39,7 @@ from nmt.translation.request import Request
 from nmt.translation.stepper import evaluating
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation
-from nmt.translation.views import can_look
+from nmt.translation.views import can_look, ids_of
 
 Method = Literal["attention", "gradient", "erasure"]
 METHODS: Final[tuple[Method, ...]] = get_args(Method)
@@ -100,15 +99,19 @@ def explain(
     if shows_nothing(translation.text):
         blank = "text: its translation has no words" if target is None else "target: has no words"
         raise UserError(f"{blank}, so there is nothing to explain. Give another one.")
-    labels = target_units(translation).labels
+    labels, head = target_units(translation).labels, style.head if translator.attends else None
+    if head == AUTO:
+        head = Heads(names_of_heads(translation)).default
     number = None if word is None else word_number(labels, word, "word")
     rows = slice(None) if number is None else slice(number, number + 1)
     matrices = {method: _measured(translator, translation, method, style, rows) for method in methods}
+    before = [sentence.text for sentence in translation.context] if "erasure" in methods else []
+    erased = erasure_of_context(translator, translation, rows) if before else np.zeros(0)
     return {
         "translation": documented(translator, [translation], style, frozenset({"alignment"})),
         "words": {"source": source_units(translation).labels, "target": labels[rows]},
         "word": None if number is None else {"number": number, "text": labels[number]},
-        "head": _head(translation, style) if translator.attends else None,
+        "head": head,
         "shift": style.shift,
         "methods": {
             method: None if matrix is None else matrix.round(DIGITS).tolist() for method, matrix in matrices.items()
@@ -119,14 +122,9 @@ def explain(
             if one is not None and two is not None
         ],
         "strongest": agreement([matrix for matrix in matrices.values() if matrix is not None]),
-        "context": _context(translator, translation, rows) if translation.context and "erasure" in methods else None,
+        "context": {"sentences": before, "erasure": erased.round(DIGITS).tolist()} if before else None,
         "caution": CAUTION,
     }
-
-
-def _head(translation: Translation, style: Style) -> str:
-    heads = Heads(names_of_heads(translation))
-    return heads.default if style.head == AUTO else style.head
 
 
 def _measured(
@@ -144,12 +142,10 @@ def _measured(
 
 def gradient(translator: Translator, translation: Translation, rows: slice = slice(None)) -> Matrix:
     """[Tw, Sw] gradient times input for the target words `rows`."""
-    source, target = tokens_of(translator.tokenizer, translation)
-    context = context_tensor([context_of(translator.tokenizer, translation)])
-    written = target[:-1] if target[-1] == EOS else target
-    batch = make_batch([source], [written], [0])._replace(context=context).to(translator.compute.device)
-    shares = torch.zeros(len(target_units(translation).labels), len(written) + 1)
-    shares[:, : len(target)] = torch.from_numpy(target_units(translation).members.T)
+    source, target, before = ids_of(translator.tokenizer, translation)
+    batch = make_batch([source], [target], [0])._replace(context=context_tensor([before])).to(translator.compute.device)
+    shares = torch.zeros(len(target_units(translation).labels), len(target) + 1)
+    shares[:, : len(translation.pieces)] = torch.from_numpy(target_units(translation).members.T)
     with evaluating(translator.models):
         words, check = shares[rows].to(translator.compute.device), translator.check
         salient = saliency(translator.models[0], batch, [translation.pins], words, check).weights
@@ -161,25 +157,19 @@ def gradient(translator: Translator, translation: Translation, rows: slice = sli
 def erasure(translator: Translator, translation: Translation, rows: slice = slice(None)) -> Matrix:
     """[Tw, Sw] log p(target word) minus its log-probability without the source word, for the target words `rows`."""
     source = source_units(translation)
-    tokens, _ = tokens_of(translator.tokenizer, translation)
-    context = context_of(translator.tokenizer, translation)
+    tokens, _, context = ids_of(translator.tokenizer, translation)
     left = [
         [token for token, members in zip(tokens, source.members) if members[word] == 0]
         for word in range(len(source.labels))
     ]
-    return _falls(
-        translator, translation, rows, [ForcedSource(each, context, translation.pins) for each in (tokens, *left)]
-    )
+    return _falls(translator, translation, rows, [ForcedSource(each, context) for each in (tokens, *left)])
 
 
 def erasure_of_context(translator: Translator, translation: Translation, rows: slice = slice(None)) -> Matrix:
     """[Tw, K] log p(target word) minus its log-probability without each of the K sentences before the source."""
-    tokens, _ = tokens_of(translator.tokenizer, translation)
-    context = context_of(translator.tokenizer, translation)
+    tokens, _, context = ids_of(translator.tokenizer, translation)
     left = [[sentence for place, sentence in enumerate(context) if place != out] for out in range(len(context))]
-    return _falls(
-        translator, translation, rows, [ForcedSource(tokens, each, translation.pins) for each in (context, *left)]
-    )
+    return _falls(translator, translation, rows, [ForcedSource(tokens, each) for each in (context, *left)])
 
 
 def _falls(translator: Translator, translation: Translation, words: slice, rows: Sequence[ForcedSource]) -> Matrix:
@@ -188,17 +178,10 @@ def _falls(translator: Translator, translation: Translation, words: slice, rows:
     # Pieces after the last word that is asked for change nothing.
     count = 1 + int(np.flatnonzero(members.any(1)).max(initial=0))
     pieces = tokens_of(translator.tokenizer, translation)[1][:count]
-    whole, *others = piece_log_probs(translator, pieces, rows).double().numpy()
+    pinned = [row._replace(pins=translation.pins) for row in rows]
+    whole, *others = piece_log_probs(translator, pieces, pinned).double().numpy()
     falls: Matrix = members[:count].T.astype(np.float64) @ (whole - np.array(others).reshape(-1, count)).T
     return falls
-
-
-def _context(translator: Translator, translation: Translation, rows: slice) -> Json:
-    """The sentences before the source with their erasure for these target words."""
-    return {
-        "sentences": [sentence.text for sentence in translation.context],
-        "erasure": erasure_of_context(translator, translation, rows).round(DIGITS).tolist(),
-    }
 
 
 def correlated(one: tuple[str, Matrix], other: tuple[str, Matrix]) -> dict[str, Any]:

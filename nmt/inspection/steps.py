@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from nmt.attention import Attention, Memory, Observed, Pin, Pins, Stages, Terms, View, observing
+from nmt.attention import Attention, Memory, Observed, Pin, Stages, Terms, View, observing
 from nmt.data.batch import make_batch
 from nmt.data.document_lines import context_tensor
 from nmt.model import Seq2Seq, Source
@@ -19,7 +19,7 @@ from nmt.model.contract import Asks
 from nmt.text.tokenizer import BOS, EOS, Tokenizer
 from nmt.translation.translator import Translator
 from nmt.translation.types import Translation
-from nmt.translation.views import END
+from nmt.translation.views import END, ids_of
 
 
 class Vectors(NamedTuple):
@@ -97,14 +97,13 @@ class Inspected(NamedTuple):
 
 def tokens_of(tokenizer: Tokenizer, translation: Translation) -> tuple[list[int], list[int]]:
     """The source tokens without the end of sentence, and the target tokens of a translation."""
-    pieces = translation.pieces
-    target = tokenizer.target.ids(pieces[:-1] if pieces[-1:] == [END] else pieces)
-    return tokenizer.source.ids(translation.source_pieces[:-1]), [*target, *([EOS] * (pieces[-1:] == [END]))]
+    source, target, _ = ids_of(tokenizer, translation)
+    return source, [*target, *([EOS] * (translation.pieces[-1:] == [END]))]
 
 
 def context_of(tokenizer: Tokenizer, translation: Translation) -> list[list[int]]:
     """The tokens of each sentence before the source that the model saw, without the end of sentence."""
-    return [tokenizer.source.ids(sentence.pieces[:-1]) for sentence in translation.context]
+    return [*ids_of(tokenizer, translation)[2]]
 
 
 def inspect(
@@ -169,7 +168,7 @@ class ForcedSource(NamedTuple):
 
     source: Sequence[int]
     context: Sequence[Sequence[int]]
-    pins: Pins
+    pins: Mapping[int, Sequence[int] | Pin] = {}
 
 
 def continuations(

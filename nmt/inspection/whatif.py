@@ -197,18 +197,13 @@ def _step_differences(
     before = inspect(translator, source, target, context=known, pins=baseline.pins)
     after = inspect(translator, changed, target, context=seen, pins=pins)
     best = [alternatives[0] for alternatives in after.alternatives(1)]
-    rows = zip(before.of_pieces, after.of_pieces, divergences(before, after), best, strict=True)
+    names = translator.tokenizer.target.pieces([token for token, _ in best])
+    rows = zip(before.of_pieces, after.of_pieces, divergences(before, after), names, best, strict=True)
     return [
-        {
-            "step": step,
-            "baseline": number(one),
-            "variant": number(two),
-            "kl": number(kl),
-            "best": translator.tokenizer.target.pieces([token])[0],
-            "best_log_prob": number(likeliest),
-        }
-        for step, (one, two, kl, (token, likeliest)) in enumerate(rows)
-    ]
+        {"step": step, "baseline": number(one), "variant": number(two), "kl": number(kl), "best": name,
+         "best_log_prob": number(likeliest)}
+        for step, (one, two, kl, name, (_, likeliest)) in enumerate(rows)
+    ]  # fmt: skip
 
 
 def divergences(before: Inspected, after: Inspected) -> list[float]:
@@ -302,8 +297,8 @@ def tempered(translator: Translator, baseline: Translation, step: int, temperatu
         raise UserError(f"temperature: the translation has no step {step}. Give 0 to {len(target) - 1}.")
     if not 0.01 <= temperature <= 100:
         raise UserError(f"temperature: {temperature} must be a number from 0.01 to 100.")
-    ask = functools.partial(inspect, translator, source, target[: step + 1], pins=baseline.pins)
-    ask = functools.partial(ask, context=context_of(translator.tokenizer, baseline))
+    context = context_of(translator.tokenizer, baseline)
+    ask = functools.partial(inspect, translator, source, target[: step + 1], context=context, pins=baseline.pins)
     before, after = ask(), ask(temperatures={step: temperature})
     best = dict.fromkeys([token for token, _ in after.alternatives(ALTERNATIVES)[step]] + [target[step]])
     names = translator.tokenizer.target.pieces([*best])
