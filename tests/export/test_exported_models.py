@@ -11,9 +11,8 @@ from torch import nn
 
 from nmt.build.parts import build_model
 from nmt.config.composition import compose
-from nmt.export.conversion import FORMATS
+from nmt.export.conversion import FORMATS, largest_difference
 from nmt.export.ctranslate2_model import CTRANSLATE2
-from nmt.export.difference import largest_difference
 from nmt.export.onnx_model import ONNX
 from nmt.system.errors import UserError, install_command
 from nmt.text.tokenizer import EOS, Tokenizer
