@@ -19,7 +19,7 @@ from nmt.compare.verdict import NOT_SIGNIFICANT, ONE_SEED, interval_text, judgem
 from nmt.drawing import fonts
 from nmt.drawing.layout import shorten, wrap
 from nmt.drawing.matrix import matrix
-from nmt.drawing.style import GREY, LONGEST_NAME, MARKERS, figure, legend, line, pdf, png, ruler, style
+from nmt.drawing.style import GREY, LONGEST_NAME, figure, legend, line, pdf, png, ruler, style
 from nmt.evaluation.metrics import TITLES, Metric
 from nmt.evaluation.references import AttentionMap
 from nmt.viewer.blocks import Picture
@@ -145,15 +145,8 @@ def learning_curves(courses: Mapping[str, Sequence[History]], *, by_time: bool =
         for axes, x, y in panels:
             grid, mean, low, high = _mean_curve(runs, x, y)
             few = max(1, len(grid) // 8)
-            (drawn[label],) = axes.plot(
-                grid,
-                mean,
-                linewidth=1.5,
-                marker=MARKERS[index % len(MARKERS)],
-                markersize=4.5,
-                markevery=(index % few, few),  # a line through one point is none
-                **line(index),
-            )
+            every = index % few, few  # a line through one point is none
+            (drawn[label],) = axes.plot(grid, mean, linewidth=1.5, markersize=4.5, markevery=every, **line(index))
             if len(courses) <= 6 and len(runs) > 1:
                 axes.fill_between(grid, low, high, color=line(index)["color"], alpha=0.12, linewidth=0)
     titles = {

@@ -10,7 +10,6 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties
 
 from nmt.alignment.units import source_units, target_units
 from nmt.alignment.word_weights import Head, Weights, head_name, names_of_heads, piece_weights, word_weights
@@ -174,37 +173,25 @@ def figure(
         draw_panels(picture, panels, *sides, families, corner)
     else:
         (only,) = panels.values()
-        cell, points = _scale(max(only.shape))
-        _draw_matrix(picture, only, *sides, fonts.properties(families, points), cell, corner)
+        _draw_matrix(picture, only, *sides, families, corner)
     lay_out(picture, header, captions, families)
     return picture
 
 
-def _scale(longest: int) -> tuple[float, float]:
-    """Inches of a cell and points of a label, for a matrix with `longest` rows or columns."""
-    if longest <= _ANNOTATED:
-        return 0.42, 10.5
-    return (0.31, 10.0) if longest <= 40 else (0.25, 8.5)
-
-
 def _draw_matrix(
-    picture: Figure,
-    weights: Weights,
-    rows: Sequence[str],
-    columns: Sequence[str],
-    font: FontProperties,
-    cell: float,
-    corner: str,
+    picture: Figure, weights: Weights, rows: Sequence[str], columns: Sequence[str], families: Sequence[str], corner: str
 ) -> None:
     """Draw the matrix on a page of its size, with labels and colour bar, and with values if it is small."""
-    height, width = (cell * cells for cells in weights.shape)
+    longest = max(weights.shape)
+    cell, points = (0.42, 10.5) if longest <= _ANNOTATED else (0.31, 10.0) if longest <= 40 else (0.25, 8.5)
+    font, (height, width) = fonts.properties(families, points), (cell * cells for cells in weights.shape)
     picture.set_size_inches(width, height)
     axes = picture.add_axes((0, 0, 1, 1))
     upright = max(map(ruler(font), columns)) <= 0.95 * cell
     image = matrix(axes, weights, rows, columns, font, slant=0 if upright else 45)
     axes.tick_params(which="major", pad=_PAD)
-    note(axes, corner, (-_PAD, _PAD), "right", GREY, fonts.properties([fonts.BASE], 8.0))
-    if max(weights.shape) <= _ANNOTATED:
+    note(axes, corner, (-_PAD, _PAD), "right", GREY, 8.0)
+    if longest <= _ANNOTATED:
         small = fonts.properties([fonts.BASE], 7.5)
         for (row, column), value in np.ndenumerate(weights):
             if value >= 0.05:

@@ -6,18 +6,14 @@ from collections.abc import Mapping, Sequence
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from nmt.drawing.style import LEGEND_ROW, MARKERS, figure, legend, line, style
+from nmt.drawing.style import LEGEND_ROW, figure, legend, line, style
 
 #: Corpus BLEU of fewer sentences changes by points with each of them.
 FEW = 30
 
 
 def by_length(
-    bins: Sequence[tuple[int, int, int]],
-    scores: Mapping[str, Sequence[float | None]],
-    unit: str,
-    title: str,
-    metric: str,
+    bins: Sequence[tuple[int, ...]], scores: Mapping[str, Sequence[float | None]], unit: str, title: str, metric: str
 ) -> Figure:
     """Draw the score of each bin, by name of the variant; points of bins with few sentences are hollow.
 
@@ -28,14 +24,12 @@ def by_length(
     places, drawn = range(len(bins)), {}
     for index, (name, values) in enumerate(scores.items()):
         measured = [math.nan if value is None else value for value in values]
-        shape = MARKERS[index % len(MARKERS)]
-        (drawn[name],) = axes.plot(
-            places, measured, linewidth=1.6, marker=shape, markersize=4, markevery=[], **line(index)
-        )  # its markers are drawn below, hollow or full; the legend has one
+        look = line(index)
+        # Its markers are drawn below, hollow or full; the legend has one.
+        (drawn[name],) = axes.plot(places, measured, linewidth=1.6, markersize=4, markevery=[], **look)
         for place, value, (_, _, count) in zip(places, measured, bins, strict=True):
-            colour = drawn[name].get_color()
-            fill = "white" if count < FEW else colour
-            axes.plot(place, value, shape, markersize=4, color=colour, markerfacecolor=fill)
+            fill = "white" if count < FEW else look["color"]
+            axes.plot(place, value, look["marker"], markersize=4, color=look["color"], markerfacecolor=fill)
     axes.set_xlim(-0.6, len(bins) - 0.4)
     axes.yaxis.set_major_locator(MaxNLocator(6))
     axes.set_xticks(places, [f"{shortest}-{longest}\nn={count}" for shortest, longest, count in bins])

@@ -12,6 +12,7 @@ from matplotlib.colors import LinearSegmentedColormap, to_hex
 from matplotlib.font_manager import FontProperties
 from matplotlib.image import AxesImage
 
+from nmt.drawing import fonts
 from nmt.drawing.style import GRID, LINE
 
 #: A weight of exactly 0, which a window hides or a sparse normaliser leaves out.
@@ -55,23 +56,9 @@ def matrix(
 
 
 def note(
-    axes: Axes,
-    text: str,
-    offset: tuple[float, float],
-    side: Literal["left", "right"],
-    colour: str,
-    font: FontProperties,
+    axes: Axes, text: str, offset: tuple[float, float], side: Literal["left", "right"], colour: str, points: float
 ) -> None:
     """Write text beside the upper left corner of a matrix, `offset` points away."""
-    axes.annotate(
-        text,
-        (0, 1),
-        xytext=offset,
-        xycoords="axes fraction",
-        textcoords="offset points",
-        ha=side,
-        va="bottom",
-        color=colour,
-        linespacing=1.3,
-        fontproperties=font,
-    )
+    font, at, unit = fonts.properties([fonts.BASE], points), "axes fraction", "offset points"
+    look = axes.annotate(text, (0, 1), offset, at, unit, ha=side, va="bottom", color=colour, fontproperties=font)
+    look.set_linespacing(1.3)

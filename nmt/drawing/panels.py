@@ -39,7 +39,7 @@ def draw_panels(
     """
     longest = max(len(rows), len(columns))
     cell, points = (0.185, 8.0) if longest <= 12 else (0.145, 7.0) if longest <= 24 else (0.11, 5.5)
-    font, small = fonts.properties(families, points), fonts.properties([fonts.BASE], 8.0)
+    font = fonts.properties(families, points)
     grid = rows_of_panels(list(panels))
     width, height = cell * len(columns), cell * len(rows)
     caption = 1.7 * 8.0 / 72  # inches, of the name above a matrix
@@ -56,6 +56,6 @@ def draw_panels(
             first = not down
             matrix(axes, panels[name], rows if not right else (), columns if first else (), font, slant=90)
             axes.tick_params(which="major", pad=3.0)
-            note(axes, name, (0, 72 * (0.05 + (labels if first else 0.0))), "left", "black", small)
+            note(axes, name, (0, 72 * (0.05 + (labels if first else 0.0))), "left", "black", 8.0)
             if first and not right:
-                note(axes, corner, (-3.0, 3.0), "right", GREY, fonts.properties([fonts.BASE], 7.0))
+                note(axes, corner, (-3.0, 3.0), "right", GREY, 7.0)

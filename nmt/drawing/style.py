@@ -30,8 +30,7 @@ DPI = 130
 GREY, LINE, GRID = "#5a5a5a", "#b4b8be", "#dcdfe4"
 _PALETTE = [to_hex(colormaps["tab10"](index)) for index in range(10)]
 _STYLES = ("-", "--", ":", "-.")
-#: Beside 10 colours and 4 dashes: no two of 60 curves look alike.
-MARKERS = "os^vDPX<>*hp"
+_MARKERS = "os^vDPX<>*hp"
 #: Height of a row of a legend in inches.
 LEGEND_ROW = 0.19
 #: Columns of text of a name in a picture; a longer one would leave no room for the picture.
@@ -70,8 +69,9 @@ def style(axes: Axes, title: str = "", x: str = "", y: str = "") -> None:
 
 
 def line(index: int) -> dict[str, Any]:
-    """Colour and dashes of one of many lines, for `Axes.plot`."""
-    return {"color": _PALETTE[index % 10], "linestyle": _STYLES[index // 10 % len(_STYLES)]}
+    """Colour, dashes and marker of one of many lines, for `Axes.plot`: no two of 60 look alike."""
+    dashes, marker = _STYLES[index // 10 % len(_STYLES)], _MARKERS[index % len(_MARKERS)]
+    return {"color": _PALETTE[index % 10], "linestyle": dashes, "marker": marker}
 
 
 def legend(picture: Figure, lines: Mapping[str, Line2D]) -> None:
