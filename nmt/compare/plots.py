@@ -4,6 +4,7 @@ A variant has one colour in all of them.
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -15,7 +16,7 @@ from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
 from nmt.compare.families import OneSetting
 from nmt.compare.variants import Comparison, OnSplit
-from nmt.compare.verdict import NOT_SIGNIFICANT, ONE_SEED, interval_text, judgement
+from nmt.compare.verdict import interval_text, judgement
 from nmt.drawing import fonts
 from nmt.drawing.layout import shorten, wrap
 from nmt.drawing.matrix import matrix
@@ -24,14 +25,8 @@ from nmt.evaluation.metrics import TITLES, Metric
 from nmt.evaluation.references import AttentionMap
 from nmt.viewer.blocks import Picture
 
-#: Colours of judgements, without red and green; with one seed, a judgement is grey.
-COLOURS = {
-    "better": "#1f5fa8",
-    "worse": "#c05a00",
-    NOT_SIGNIFICANT: "#8a8f96",
-    "baseline": "#222222",
-    **{f"{side}{ONE_SEED}": "#8a8f96" for side in ("better", "worse")},
-}
+#: Colours of judgements, without red and green; one that is not significant, or of one seed, is grey.
+COLOURS = defaultdict(lambda: "#8a8f96", better="#1f5fa8", worse="#c05a00", baseline="#222222")
 _COLUMNS = 4  # of panels side by side
 History = Sequence[Mapping[str, float]]
 
@@ -47,11 +42,11 @@ def scores(comparison: Comparison, split: OnSplit) -> Figure:
     picture = figure(8.2, 1.1 + 0.34 * len(order))
     axes = picture.add_subplot()
     for place, index in enumerate(order):
-        verdict = judgement(split.tests[index])
-        score = split.score(index)
-        axes.plot(score.values, [place] * len(score.values), "o", color=COLOURS[verdict], markersize=5, alpha=0.45)
-        axes.plot(score.mean, place, "|", color=COLOURS[verdict], markersize=17, markeredgewidth=2.6)
-        _beside(axes, place, verdict, COLOURS[verdict])
+        verdict, score = judgement(split.tests[index]), split.score(index)
+        colour = COLOURS[verdict]
+        axes.plot(score.values, [place] * len(score.values), "o", color=colour, markersize=5, alpha=0.45)
+        axes.plot(score.mean, place, "|", color=colour, markersize=17, markeredgewidth=2.6)
+        _beside(axes, place, verdict, colour)
     axes.axvline(split.score(comparison.baseline).mean, color=COLOURS["baseline"], linewidth=0.8, linestyle=":")
     axes.set_ylim(-0.6, len(order) - 0.4)
     title = TITLES[split.judge]

@@ -47,14 +47,8 @@ def lay_out(picture: Figure, header: Sequence[Caption], captions: Sequence[Capti
     left, bottom = (width - box.width) / 2 - box.x0, below - box.y0
     for axes in picture.axes:
         x, y, across, along = axes.get_position(original=True).bounds  # shares of the page so far
-        axes.set_position(
-            (
-                (left + x * inner_width) / width,
-                (bottom + y * inner_height) / height,
-                across * inner_width / width,
-                along * inner_height / height,
-            )
-        )
+        corner = (left + x * inner_width) / width, (bottom + y * inner_height) / height
+        axes.set_position((*corner, across * inner_width / width, along * inner_height / height))
     for lines, top in ((header, height - _EDGE + 0.05), (captions, below - 0.1)):
         for line in lines:
             top -= line.leading
