@@ -217,13 +217,7 @@ class Noise:
 
 
 def contrast_with(
-    baseline: Runs,
-    others: Sequence[Runs],
-    scorer: Scorer,
-    *,
-    trials: int = 10_000,
-    alpha: float = 0.05,
-    picked: bool = False,
+    baseline: Runs, others: Sequence[Runs], scorer: Scorer, *, trials: int, alpha: float = 0.05, picked: bool = False
 ) -> list[Contrast]:
     """Test every other variant against the baseline, corrected by Holm for their number.
 

@@ -18,15 +18,10 @@ from nmt.translation.views import can_look
 #: the tree of the search, how likely each word is right.
 Detail = Literal["alignment", "weights", "self_weights", "alternatives", "stages", "vectors", "beam", "doubt"]
 DETAILS: Final[frozenset[Detail]] = frozenset(get_args(Detail))
+Told = Callable[[str], None] | None
 
 
-def translate(
-    translator: Translator,
-    request: Request,
-    style: Style,
-    include: Set[Detail],
-    told: Callable[[str], None] | None = None,
-) -> Json:
+def translate(translator: Translator, request: Request, style: Style, include: Set[Detail], told: Told = None) -> Json:
     """Translate one sentence, with the sentences before it, and document it.
 
     `told` is called during the search with the beginning that the hypotheses share, whenever it changes; see
@@ -41,12 +36,7 @@ def translate(
 
 
 def searched(
-    translator: Translator,
-    request: Request,
-    *,
-    tree: bool = False,
-    told: Callable[[str], None] | None = None,
-    line: int = 1,
+    translator: Translator, request: Request, *, tree: bool = False, told: Told = None, line: int = 1
 ) -> tuple[list[Translation], Beam | None]:
     """The translations of one sentence, best first, and with `tree` the tree of their search if it has one.
 
@@ -64,7 +54,7 @@ def searched(
     return ranked, beam
 
 
-def _record(translator: Translator, sentence: str, told: Callable[[str], None] | None) -> BeamRecord | None:
+def _record(translator: Translator, sentence: str, told: Told) -> BeamRecord | None:
     """The record of the search for a sentence; None for a search without a tree, and for a line in parts."""
     search = translator.search
     (pieces,) = translator.tokenizer.source.encode([sentence])
@@ -120,14 +110,9 @@ def _details(translator: Translator, translation: Translation, include: Set[Deta
     if can_look(translation):
         if include & {"alternatives", "stages", "vectors"}:
             context = context_of(translator.tokenizer, translation)
-            tokens = tokens_of(translator.tokenizer, translation)
-            inspected = inspect(
-                *(translator, *tokens),
-                context=context,
-                pins=translation.pins,
-                stages="stages" in include,
-                vectors="vectors" in include,
-            )
+            source, target = tokens_of(translator.tokenizer, translation)
+            stages, vectors, pins = "stages" in include, "vectors" in include, translation.pins
+            inspected = inspect(translator, source, target, stages=stages, vectors=vectors, context=context, pins=pins)
         merged = bool(translation.context) and before is None  # into the source's slots
         if "self_weights" in include or ("weights" in include and merged):
             (views,) = translator.look([translation])

@@ -51,10 +51,7 @@ class BeamRecord:
     """The tree of a beam search or a greedy search for one sentence: `nodes`, each after its parent."""
 
     def __init__(
-        self,
-        size: int,
-        told: Callable[[list[int]], None] | None = None,
-        score: Callable[[float, int], float] | None = None,
+        self, size: int, told: Callable[[list[int]], None] | None, score: Callable[[float, int], float] | None
     ) -> None:
         """Begin a record.
 
