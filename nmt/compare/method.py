@@ -16,15 +16,11 @@ def by_design(comparison: Comparison, split: OnSplit) -> list[Block]:
         return []
     labels = comparison.labels
     header = ["from", "to", "difference", "error", "p, Holm", "min. detectable", "verdict"]
-    blocks: list[Block] = [
-        Heading(f"One setting at a time, {TITLES[split.judge]} on {split.name}"),
-        Lines(
-            [
-                "Each row is a pair of variants that differ in this setting, and otherwise at most in settings that "
-                "only one of its choices has. p is corrected by Holm within the table."
-            ]
-        ),
-    ]
+    caption = (
+        "Each row is a pair of variants that differ in this setting, and otherwise at most in settings that only one "
+        "of its choices has. p is corrected by Holm within the table."
+    )
+    blocks: list[Block] = [Heading(f"One setting at a time, {TITLES[split.judge]} on {split.name}"), Lines([caption])]
     for family in split.families:
         rows = []
         for pair in family.pairs:
@@ -49,34 +45,30 @@ def _collapsed(comparison: Comparison) -> list[str]:
 
 def method(comparison: Comparison) -> list[Block]:
     """The tests and their figures, the settings that differ and those in common, the runs."""
-    blocks: list[Block] = [
-        Heading("How the differences were tested"),
-        Lines(
-            [
-                f"Each variant is tested against the baseline, {baseline_label(comparison)}.",
-                "The test asks whether other sentences and other seeds would also show a difference. Its standard "
-                "error has both sources of noise: sentences (jackknife, with the interaction of the two variants' runs "
-                "and sentences) and whole runs (pooled over the variants of a program; a variant that Cochran's test "
-                "finds collapsed has its own, as in Welch's test). Each source counts with its own Student's t, as by "
-                "Cochran and Cox. A variant with one run has no estimate for other seeds unless other variants of its "
-                "program have several: its error is that of sentences alone, and its verdict says 'one seed'.",
-                f"p is corrected by Holm for {count_of(len(comparison.variants) - 1, 'variant')}. A difference is "
-                f"significant at p < {comparison.alpha:g}. 'Min. detectable' is the true difference that such a "
-                f"comparison finds with 80 % probability.",
-                f"Two further p-values show where the noise is. They are not corrected and decide nothing. "
-                f"'p, sentences' takes these runs as given: paired approximate randomisation with "
-                f"{comparison.trials:,} trials, each of which swaps the two variants' translations of a sentence, of "
-                f"all seeds at once, with probability one half. 'p, seeds' takes these sentences as given: Student's t "
-                f"over the runs, or 'no estimate'.",
-                "BLEU, chrF and further metrics are tested in the same way, and TER is not tested. The verdict is that "
-                "of BLEU, or of chrF where most references have fewer than four tokens, which BLEU cannot judge. Each "
-                "metric on each split is a separate family, and so are the tests on all test sets together. "
-                "Differences from the highest score are corrected by Bonferroni for all pairs of variants, because the "
-                "scores themselves selected it.",
-                *_collapsed(comparison),
-            ]
-        ),
+    lines = [
+        f"Each variant is tested against the baseline, {baseline_label(comparison)}.",
+        "The test asks whether other sentences and other seeds would also show a difference. Its standard "
+        "error has both sources of noise: sentences (jackknife, with the interaction of the two variants' runs "
+        "and sentences) and whole runs (pooled over the variants of a program; a variant that Cochran's test "
+        "finds collapsed has its own, as in Welch's test). Each source counts with its own Student's t, as by "
+        "Cochran and Cox. A variant with one run has no estimate for other seeds unless other variants of its "
+        "program have several: its error is that of sentences alone, and its verdict says 'one seed'.",
+        f"p is corrected by Holm for {count_of(len(comparison.variants) - 1, 'variant')}. A difference is "
+        f"significant at p < {comparison.alpha:g}. 'Min. detectable' is the true difference that such a "
+        f"comparison finds with 80 % probability.",
+        f"Two further p-values show where the noise is. They are not corrected and decide nothing. "
+        f"'p, sentences' takes these runs as given: paired approximate randomisation with "
+        f"{comparison.trials:,} trials, each of which swaps the two variants' translations of a sentence, of "
+        f"all seeds at once, with probability one half. 'p, seeds' takes these sentences as given: Student's t "
+        f"over the runs, or 'no estimate'.",
+        "BLEU, chrF and further metrics are tested in the same way, and TER is not tested. The verdict is that "
+        "of BLEU, or of chrF where most references have fewer than four tokens, which BLEU cannot judge. Each "
+        "metric on each split is a separate family, and so are the tests on all test sets together. "
+        "Differences from the highest score are corrected by Bonferroni for all pairs of variants, because the "
+        "scores themselves selected it.",
+        *_collapsed(comparison),
     ]
+    blocks: list[Block] = [Heading("How the differences were tested"), Lines(lines)]
     for split in comparison.splits:
         rows = [
             [variant.label, TITLES.get(metric, metric), *_figures(contrast, split, metric)]

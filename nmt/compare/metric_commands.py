@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from nmt.compare.results import OF_HEADS, Result, RunOnSplit
-from nmt.compare.systems import check_named
 from nmt.evaluation.metrics import MetricScore
 from nmt.system.errors import UserError
 from nmt.system.files import write_text
@@ -38,7 +37,6 @@ def with_metrics(metrics: Mapping[str, Any], results: Sequence[Result]) -> list[
     Raises:
         UserError: a command or a function is missing, fails, or does not return a number for each sentence.
     """
-    check_named("metrics", metrics)
     measured = {key for result in results for scored in result.splits.values() for key in scored.measured}
     for name, command in metrics.items():
         if name.lower() in _OURS or name in measured or name.startswith(tuple(OF_HEADS.values())):

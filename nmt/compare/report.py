@@ -300,15 +300,8 @@ def _alignments(comparison: Comparison) -> list[Block]:
         table = Table([f"{gold.gold}, {count_of(gold.pairs, 'pair')}", *ways], rows)
         blocks.append(with_best(table, dict.fromkeys(ways, min), len(measured)))
         if gold.unmeasured:
-            missing = some(gold.unmeasured)
-            blocks.append(
-                Lines(
-                    [
-                        f"Not measured on {gold.gold}, so that their variants are missing above: {missing}. Measure "
-                        f"each run with nmt.align."
-                    ]
-                )
-            )
+            why = f"Not measured on {gold.gold}, so that their variants are missing above: {some(gold.unmeasured)}."
+            blocks.append(Lines([f"{why} Measure each run with nmt.align."]))
     if not blocks:
         return []
     caption = (

@@ -47,16 +47,12 @@ def summary(comparison: Comparison, *, speeds: bool = True) -> list[Block]:
             *([Lines(verdict_on_all(comparison))] if several else []),
             plots.drawn("forest", plots.forest(rows, title, score), title),
         ]
-        blocks.append(
-            Lines(
-                [
-                    f"{where}: {count_of(joint.sentences, 'sentence')}. An interval covers other sentences and, with "
-                    f"several seeds, other seeds. It is not corrected for the number of variants; p and the colours "
-                    f"are (Holm). The baseline is {baseline_label(comparison)}.",
-                    f"{score}: {comparison.splits[0].signatures[joint.judge]}",
-                ]
-            )
+        caption = (
+            f"{where}: {count_of(joint.sentences, 'sentence')}. An interval covers other sentences and, with several "
+            f"seeds, other seeds. It is not corrected for the number of variants; p and the colours are (Holm). The "
+            f"baseline is {baseline_label(comparison)}."
         )
+        blocks.append(Lines([caption, f"{score}: {comparison.splits[0].signatures[joint.judge]}"]))
     course = plots.curves(comparison, by_time=speeds)
     if course is not None:
         blocks += [Heading("Learning curves"), plots.drawn("learning-curves", course, "learning curves")]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from nmt.compare.results import Result, RunOnSplit, counted
 from nmt.data.dataset import Split
@@ -25,22 +25,15 @@ def check_named(setting: str, values: object) -> None:
             raise UserError(f"{setting}: {name!r} is not a name. Write it in quotes.")
 
 
-def files_of(systems: Mapping[str, Any]) -> dict[str, Path | None]:
+def files_of(systems: Mapping[str, Any]) -> dict[str, Path]:
     """The files of systems, by their setting (UserError: a value is no file and no list of files)."""
-    files: dict[str, Path | None] = {}
+    files: dict[str, Path] = {}
     for name, paths in systems.items():
         listed = [paths] if isinstance(paths, str) else paths
         if not isinstance(listed, list) or not listed or not all(isinstance(path, str) for path in listed):
             raise UserError(f"systems.{name}={paths}: must be a file of translations, or a list of files, one a seed.")
         files |= {f"systems.{name} ({seed})": Path(path) for seed, path in enumerate(listed, 1)}
     return files
-
-
-class SystemText(NamedTuple):
-    """What all of the programs translated, and its language (a code, or "")."""
-
-    split: Split
-    language: str
 
 
 def read_systems(systems: Mapping[str, Any], results: Sequence[Result], given: Split | str | None) -> Iterator[Result]:
@@ -54,24 +47,23 @@ def read_systems(systems: Mapping[str, Any], results: Sequence[Result], given: S
     Raises:
         UserError: the text is unknown, or a file cannot be read or has not one line for each sentence.
     """
-    check_named("systems", systems)
-    text = _text(results, given)
+    split, language = _text(results, given)
     taken = {result.name for result in results}
     for name, paths in systems.items():
-        files = [path for path in files_of({name: paths}).values() if path is not None]
+        files = files_of({name: paths}).values()
         for seed, path in enumerate(files, 1):
             called = name if len(files) == 1 else f"{name}-{seed}"
             if called in taken:
                 raise UserError(f"systems.{name}: a run or a system is called {called} already. Give another name.")
             taken.add(called)
-            yield Result(called, seed, {SYSTEM: name}, {}, {}, [], {text.split.name: _scored(path, text)})
+            yield Result(called, seed, {SYSTEM: name}, {}, {}, [], {split.name: _scored(path, split, language)})
 
 
-def _text(results: Sequence[Result], given: Split | str | None) -> SystemText:
-    """The text that was translated (UserError if it is unknown)."""
+def _text(results: Sequence[Result], given: Split | str | None) -> tuple[Split, str]:
+    """The text that all of the programs translated, and its language, a code or "" (UserError if it is unknown)."""
     if isinstance(given, Split):
         known = [result.splits[given.name].target_language for result in results if given.name in result.splits]
-        return SystemText(given, next(iter(known), language_by_script(given.target, "")))
+        return given, next(iter(known), language_by_script(given.target, ""))
     shared = [name for name in results[0].splits if all(name in result.splits for result in results)] if results else []
     names = [name for name in shared if given in (None, name)]
     if len(names) != 1:
@@ -83,29 +75,27 @@ def _text(results: Sequence[Result], given: Split | str | None) -> SystemText:
             f"{results[0].name} is a record without the text of {names[0]}, which systems= needs. Give source=FILE "
             "reference=FILE."
         )
-    return SystemText(Split(names[0], first.sources, first.references, others=first.others), first.target_language)
+    return Split(names[0], first.sources, first.references, others=first.others), first.target_language
 
 
-def _scored(path: Path, text: SystemText) -> RunOnSplit:
+def _scored(path: Path, split: Split, language: str) -> RunOnSplit:
     """The translations of a file, scored as those of runs are."""
-    split, hypotheses = text.split, read_lines(path)
+    hypotheses = read_lines(path)
     if len(hypotheses) != len(split.source):
         raise UserError(
             f"{path} has {len(hypotheses):,} lines, but {split.name} has {len(split.source):,} sentences. Give one "
             "translation a line, in the order of the sentences."
         )
     references, others = list(split.target), [list(lines) for lines in split.others]
-    scores = metrics.score(hypotheses, references, text.language, others)
+    scores = metrics.score(hypotheses, references, language, others)
     of_metrics = {"bleu": scores.bleu, "chrf": scores.chrf, "ter": scores.ter}
-    counts = counted(hypotheses, references, text.language, of_metrics, others)
+    counts = counted(hypotheses, references, language, of_metrics, others)
     sizes, unit, _ = lengths(list(split.source))
+    signatures = {f"{metric} signature": score.signature for metric, score in of_metrics.items()}
     return RunOnSplit(list(split.source), references, hypotheses, sizes, unit, of_metrics, counts, {}, [])._replace(
-        origin={
-            "text": split.fingerprint(),
-            **{f"{metric} signature": score.signature for metric, score in of_metrics.items()},
-        },
+        origin={"text": split.fingerprint(), **signatures},
         others=others,
         judged_by=judge(counts["bleu"][:, 1]),
         exact=exact_share(hypotheses, references, *others),
-        target_language=text.language,
+        target_language=language,
     )
