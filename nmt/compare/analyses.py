@@ -166,9 +166,8 @@ def _links(subject: Subject, texts: Texts) -> list[Block]:
         return []
     label, links = linked
     caption = (
-        f"The share in per cent of reference words that the translation has, by the source word that they link "
-        f"to. The links are those of {label} under forced decoding, for all variants: their errors blur the "
-        f"buckets. {_OVER}"
+        f"The share in per cent of reference words that the translation has, by the source word that they link to. The "
+        f"links are those of {label} under forced decoding, for all variants: their errors blur the buckets. {_OVER}"
     )
     bucket = buckets.linked_count(texts.sources, links, words)
     table = _table(subject, texts, scorers.recall(texts, "linked words"), bucket)
@@ -233,10 +232,9 @@ def _calibration(subject: Subject, texts: Texts) -> list[Block]:
         right = [value for each in forced for value in each.right]
         row.append(f"{scorers.calibration_error(best, right):.1f}")
     caption = (
-        f"The share in per cent of pieces that are right: the reference has the piece that the model gives the "
-        f"highest probability. A calibrated model has 20 to 40 % right in the column 20-40 %. The calibration "
-        f"error is the mean distance between probability and share over pieces in ten bins, in per cent. "
-        f"{_OVER}"
+        f"The share in per cent of pieces that are right: the reference has the piece that the model gives the highest "
+        f"probability. A calibrated model has 20 to 40 % right in the column 20-40 %. The calibration error is the "
+        f"mean distance between probability and share over pieces in ten bins, in per cent. {_OVER}"
     )
     table = table._replace(header=[*table.header, "calibration error"])
     return [Heading("Calibration"), table, Lines([caption])]

@@ -56,16 +56,14 @@ def method(comparison: Comparison) -> list[Block]:
         f"p is corrected by Holm for {count_of(len(comparison.variants) - 1, 'variant')}. A difference is "
         f"significant at p < {comparison.alpha:g}. 'Min. detectable' is the true difference that such a "
         f"comparison finds with 80 % probability.",
-        f"Two further p-values show where the noise is. They are not corrected and decide nothing. "
-        f"'p, sentences' takes these runs as given: paired approximate randomisation with "
-        f"{comparison.trials:,} trials, each of which swaps the two variants' translations of a sentence, of "
-        f"all seeds at once, with probability one half. 'p, seeds' takes these sentences as given: Student's t "
-        f"over the runs, or 'no estimate'.",
-        "BLEU, chrF and further metrics are tested in the same way, and TER is not tested. The verdict is that "
-        "of BLEU, or of chrF where most references have fewer than four tokens, which BLEU cannot judge. Each "
-        "metric on each split is a separate family, and so are the tests on all test sets together. "
-        "Differences from the highest score are corrected by Bonferroni for all pairs of variants, because the "
-        "scores themselves selected it.",
+        f"Two further p-values show where the noise is. They are not corrected and decide nothing. 'p, sentences' "
+        f"takes these runs as given: paired approximate randomisation with {comparison.trials:,} trials, each of which "
+        f"swaps the two variants' translations of a sentence, of all seeds at once, with probability one half. 'p, "
+        f"seeds' takes these sentences as given: Student's t over the runs, or 'no estimate'.",
+        "BLEU, chrF and further metrics are tested in the same way, and TER is not tested. The verdict is that of "
+        "BLEU, or of chrF where most references have fewer than four tokens, which BLEU cannot judge. Each metric on "
+        "each split is a separate family, and so are the tests on all test sets together. Differences from the highest "
+        "score are corrected by Bonferroni for all pairs of variants, because the scores themselves selected it.",
         *_collapsed(comparison),
     ]
     blocks: list[Block] = [Heading("How the differences were tested"), Lines(lines)]

@@ -158,9 +158,8 @@ def _scores(comparison: Comparison, split: OnSplit) -> list[Block]:
         f"Means and standard deviations over seeds. The baseline is {baseline_label(comparison)}. p is corrected by "
         f"Holm; n.s. means not significantly different from the baseline. Less TER and perplexity is better. LaTeX has "
         f"in bold the highest {TITLES[split.judge]} and all that are not significantly different from it (Bonferroni, "
-        f"all pairs), and the best figure of each other column, untested. Entropy "
-        f"of the weights is in nats: 0 if all weight is on one piece, log S if S pieces have equal weight. Zeros are "
-        f"weights of exactly 0."
+        f"all pairs), and the best figure of each other column, untested. Entropy of the weights is in nats: 0 if all "
+        f"weight is on one piece, log S if S pieces have equal weight. Zeros are weights of exactly 0."
     )
     table = scores_table(comparison, split)
     captions = (
@@ -306,13 +305,12 @@ def _alignments(comparison: Comparison) -> list[Block]:
         return []
     caption = (
         "The links of each run against the word links named above, in per cent; less is better, and bold is the lowest "
-        "rate, untested. The column 'attention' "
-        "uses the head and the shift that were chosen on validation links; without such links, shift 0 and the mean of "
-        "the heads of the penultimate layer. Saliency is gradient times input, which needs no attention. Names in "
-        "brackets are links that no variant made: the diagonal links each target word to the source word at the same "
-        "place; the best possible links are read off the gold. The report's first verdict on error "
-        "rates compares the variant with the fewest errors with the others by Student's t over the runs, corrected by "
-        "Bonferroni for all pairs of variants. The test does not generalise to other sentences."
+        "rate, untested. The column 'attention' uses the head and the shift that were chosen on validation links; "
+        "without such links, shift 0 and the mean of the heads of the penultimate layer. Saliency is gradient times "
+        "input, which needs no attention. Names in brackets are links that no variant made: the diagonal links each "
+        "target word to the source word at the same place; the best possible links are read off the gold. The report's "
+        "first verdict on error rates compares the variant with the fewest errors with the others by Student's t over "
+        "the runs, corrected by Bonferroni for all pairs of variants. The test does not generalise to other sentences."
     )
     by_hand = [gold.gold for gold in comparison.golds if gold.by_hand]
     if by_hand:
