@@ -19,11 +19,12 @@ from nmt.serve.figures import ServerFigures
 from nmt.serve.guard import Guard
 from nmt.serve.libre import add_libre
 from nmt.serve.memory_routes import add_memories, offers
-from nmt.serve.pages import PageName, add_pages
+from nmt.serve.pages import add_pages
 from nmt.serve.pool import ModelPool, Served
 from nmt.serve.problems import PROBLEM, SCHEMA, ProblemError, problem_of
 from nmt.serve.rows import Row
 from nmt.serve.schemas import ExplainBody, ScoreBody, TranslateBody, WhatIfBody
+from nmt.serve.server import Serving
 from nmt.serve.translated_files import add_files
 
 #: A model that computes one batch for longer than this is taken to be stuck, in seconds.
@@ -32,27 +33,8 @@ STUCK = 300.0
 PARTS = 6
 
 
-def application(
-    pool: ModelPool,
-    hosts: list[str],
-    most_bytes: int,
-    *,
-    host: str = "localhost",
-    split_sentences: bool = True,
-    corrections: bool = True,
-    page: PageName = "full",
-) -> ASGIApp:
-    """The application for some models.
-
-    Args:
-        pool: the models, whose workers run.
-        hosts: names by which clients may call the server, or a proxy in front of it.
-        most_bytes: of a request.
-        host: where the server listens.
-        split_sentences: of texts of LibreTranslate's clients.
-        corrections: whether they may be kept.
-        page: what `/` shows.
-    """
+def application(pool: ModelPool, request: Serving) -> ASGIApp:
+    """The application for models whose workers run, with the addresses, the limits and the page of a request."""
     figures = ServerFigures(list(pool.models.values()))
     app = FastAPI(
         title="nmt",
@@ -66,13 +48,13 @@ def application(
     )
     _add_errors(app)
     _add_models(app, pool)
-    _add_state(app, pool, figures, offers(corrections))
-    add_memories(app, pool, corrections)
+    _add_state(app, pool, figures, offers(request.corrections))
+    add_memories(app, pool, request.corrections)
     add_corpus(app, pool)
-    add_libre(app, pool, lines_only=not split_sentences)
-    add_files(app, pool, most_bytes)
-    add_pages(app, page)
-    return Guard(app, hosts, most_bytes, figures.observe, host)
+    add_libre(app, pool, lines_only=not request.split_sentences)
+    add_files(app, pool, request.max_bytes)
+    add_pages(app, request.page)
+    return Guard(app, [*map(str, request.hosts)], request.max_bytes, figures.observe, request.host)
 
 
 def _add_errors(app: FastAPI) -> None:

@@ -29,7 +29,7 @@ _SAMPLE = 10_000
 TERMS_BEAM = 5
 
 
-def add_libre(app: FastAPI, pool: ModelPool, lines_only: bool = False) -> None:
+def add_libre(app: FastAPI, pool: ModelPool, lines_only: bool) -> None:
     """Add the routes. With `lines_only`, lines are not split into sentences."""
     schema = LibreBody.model_json_schema()
     kinds = ("application/json", "application/x-www-form-urlencoded", "multipart/form-data")

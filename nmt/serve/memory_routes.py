@@ -83,7 +83,7 @@ def keeps_documents() -> bool:
     return all(importlib.util.find_spec(name) is not None for name in ("nmt.documents", "markdown_it"))
 
 
-def add_memories(app: FastAPI, pool: "ModelPool", corrections: bool = True) -> None:
+def add_memories(app: FastAPI, pool: "ModelPool", corrections: bool) -> None:
     """Add the routes. Without `corrections` nothing is kept."""
 
     @app.post("/v1/corrections", summary="Keep a correction in the run's corrections.tmx")

@@ -3,7 +3,6 @@
 import html
 import json
 from pathlib import Path
-from typing import Literal
 
 from fastapi import FastAPI, Request
 from starlette.responses import FileResponse, HTMLResponse, Response
@@ -14,8 +13,6 @@ from nmt.serve.problems import ProblemError
 from nmt.serve.schemas import LibreBody
 from nmt.viewer import embed
 
-#: The page with all sections, or the one for readers.
-PageName = Literal["full", "plain"]
 STATIC = Path(nmt.__file__).parent / "viewer" / "static"
 TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".png": "image/png"}
 _DOCS = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
@@ -26,8 +23,8 @@ pre{{white-space:pre-wrap;overflow-wrap:anywhere}}</style><title>nmt: REST inter
 """
 
 
-def add_pages(app: FastAPI, page_name: PageName = "full") -> None:
-    """Add the routes; the page is that with all sections, or the plain one for readers."""
+def add_pages(app: FastAPI, page_name: str) -> None:
+    """Add the routes; the page is that with all sections ("full"), or the "plain" one for readers."""
     text = (STATIC / ("plain.html" if page_name == "plain" else "page.html")).read_text(encoding="utf-8")
     first = text.partition("<script>")[2].partition("</script>")[0]  # runs before any file is loaded
     policy = POLICY.replace("script-src 'self'", f"script-src 'self' {embed.policy_hash(first)}")

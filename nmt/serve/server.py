@@ -66,16 +66,7 @@ def serve(request: Serving) -> int:
     with connections.listening(request.host, request.port) as listener:
         models = [served(request, run, name) for run, name in zip(runs, names(runs), strict=True)]
         caps = Caps(request.max_texts, request.max_pieces, request.max_beam, seconds=request.deadline)
-        hosts, most = list(map(str, request.hosts)), request.max_bytes
-        app = application(
-            ModelPool(models, caps),
-            hosts,
-            most,
-            host=request.host,
-            split_sentences=request.split_sentences,
-            corrections=request.corrections,
-            page=request.page,
-        )
+        app = application(ModelPool(models, caps), request)
         for model in models:
             model.worker.start()
         address, port = listener.getsockname()[:2]

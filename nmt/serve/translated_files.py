@@ -6,7 +6,7 @@ import secrets
 import time
 from collections.abc import Callable
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from fastapi import FastAPI, Request
@@ -22,9 +22,6 @@ from nmt.serve.pool import ModelPool, Served
 from nmt.serve.problems import ProblemError, of_pydantic
 from nmt.serve.schemas import LibreBody
 from nmt.system.errors import UserError, install_command
-
-if TYPE_CHECKING:
-    from nmt.documents.sentences import SplitDocument
 
 #: Seconds that a translated file waits for its client, and how many largest files may wait.
 PATIENCE, WAITING = 1800.0, 16
@@ -162,11 +159,6 @@ async def _translated(
     if body.keep is None and path.suffix.lower() in WITH_PLACEHOLDERS:
         body = body.model_copy(update={"keep": ["placeholders"]})
     results = await translations(request, pool, model, [[block]], body)
-    data = await pool.off_loop(_written, document, split, results)
+    data: bytes = await pool.off_loop(lambda: document.write(split.joined(results)))
     nothing = [] if document.segments else ["There was nothing to translate, so it equals what was sent."]
     return data, f"{path.stem}.{target}{path.suffix}", [*document.notes, *nothing]
-
-
-def _written(document: Any, split: "SplitDocument", results: Any) -> bytes:
-    written: bytes = document.write(split.joined(results))
-    return written

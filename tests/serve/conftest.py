@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -39,7 +40,9 @@ def pool_of(*runs: Path, caps: Caps | None = None, words: tuple[str, ...] = ()) 
 
 def client(made: ModelPool, **settings: Any) -> TestClient:
     """A client of the application for these models."""
-    return TestClient(application(made, ["127.0.0.1"], 100_000, **settings), base_url="http://127.0.0.1:8765")
+    usual = {"host": "127.0.0.1", "hosts": ["127.0.0.1"], "max_bytes": 100_000, "page": "full", "corrections": True}
+    request: Any = SimpleNamespace(**{**usual, "split_sentences": True, **settings})
+    return TestClient(application(made, request), base_url="http://127.0.0.1:8765")
 
 
 @contextlib.contextmanager
