@@ -33,13 +33,6 @@ class FormPart(NamedTuple):
     name: str | None
 
 
-class SentFile(NamedTuple):
-    """A file that a client sends."""
-
-    name: str
-    data: bytes
-
-
 async def read_fields(request: Request, most_texts: int) -> dict[str, Any]:
     """The fields of a request; a `q` that a form repeats is a list.
 
@@ -59,7 +52,8 @@ async def read_fields(request: Request, most_texts: int) -> dict[str, Any]:
             return fields
         pairs = parse_qsl(request.url.query, keep_blank_values=True, errors="strict", max_num_fields=most_texts)
         if content.get_content_type() == "multipart/form-data":
-            pairs += _multipart(body, str(content.get_param("boundary", "")), most_texts + _FIELDS)
+            parts = _parts(body, str(content.get_param("boundary", "")), most_texts + _FIELDS)
+            pairs += [(part.field, part.data.decode()) for part in parts]  # a file is a field like any other
         else:
             text = body.decode("utf-8")
             pairs += parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=most_texts + _FIELDS)
@@ -69,7 +63,7 @@ async def read_fields(request: Request, most_texts: int) -> dict[str, Any]:
     return dict(pairs) | ({"q": texts if len(texts) > 1 else texts[0]} if texts else {})
 
 
-async def read_file(request: Request) -> tuple[dict[str, str], SentFile]:
+async def read_file(request: Request) -> tuple[dict[str, str], FormPart]:
     """The fields of a form, and its `file` (ProblemError 400 if there is none)."""
     content = Message()
     content["content-type"] = request.headers.get("content-type", "")
@@ -84,12 +78,7 @@ async def read_file(request: Request) -> tuple[dict[str, str], SentFile]:
         raise ProblemError(400, "The body is not a form.", cure=cure) from error
     if len(files) != 1:
         raise ProblemError(400, "file: one file is expected.", field="file", cure=cure)
-    return fields, SentFile(files[0].name or "", files[0].data)
-
-
-def _multipart(body: bytes, boundary: str, most: int) -> list[tuple[str, str]]:
-    """The names and values of a form (ValueError). A file is a field like any other."""
-    return [(part.field, part.data.decode()) for part in _parts(body, boundary, most)]
+    return fields, files[0]
 
 
 def _file_name(head: bytes) -> str | None:

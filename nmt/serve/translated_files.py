@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from starlette.responses import JSONResponse, Response
 
 from nmt.data.languages import canonical
-from nmt.serve.form_fields import SentFile, read_file
+from nmt.serve.form_fields import FormPart, read_file
 from nmt.serve.libre import codes_of, detected, model_for, translations
 from nmt.serve.memory_routes import keeps_documents
 from nmt.serve.passages import Passage, TextBlock
@@ -125,13 +125,13 @@ def _body(fields: dict[str, Any]) -> LibreBody:
 
 
 async def _translated(
-    request: Request, pool: ModelPool, file: SentFile, body: LibreBody, chosen: Served | None, encoding: str | None
+    request: Request, pool: ModelPool, file: FormPart, body: LibreBody, chosen: Served | None, encoding: str | None
 ) -> tuple[bytes, str, list[str]]:
     """The translated document, its name, and notes on it (UserError if it cannot be read, or ProblemError)."""
     from nmt.documents.formats import ENDINGS, WITH_PLACEHOLDERS, Document, parse_document
     from nmt.documents.sentences import SplitDocument
 
-    path = PurePosixPath(_LEFT_OUT.sub("_", file.name.replace("\\", "/").rpartition("/")[2])[-150:] or "file")
+    path = PurePosixPath(_LEFT_OUT.sub("_", (file.name or "").replace("\\", "/").rpartition("/")[2])[-150:] or "file")
     if path.suffix.lower() not in ENDINGS:
         detail = f"file: {path.suffix or 'a file without an ending'} is not a format that is read here."
         raise ProblemError(400, detail, field="file", cure=f"Send one of: {' '.join(ENDINGS)}")

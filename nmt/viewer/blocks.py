@@ -111,23 +111,22 @@ def pictures(blocks: Sequence[Block]) -> Iterator[Picture]:
             yield from block.pictures
 
 
-def as_markdown(blocks: Sequence[Block], title: str, folder: str = "pictures") -> str:
-    """Markdown; pictures are named by where `folder` has them."""
-    cell = markdown
-    parts = [f"# {cell(title)}"]
+def as_markdown(blocks: Sequence[Block], title: str) -> str:
+    """Markdown, whose pictures are in the folder `pictures`."""
+    parts = [f"# {markdown(title)}"]
     for block in blocks:
         match block:
             case Heading(text):
-                parts.append(f"## {cell(text)}")
+                parts.append(f"## {markdown(text)}")
             case Lines(lines):
-                parts += [cell(line) for line in lines]
+                parts += [markdown(line) for line in lines]
             case Table(header, rows, _, text, _):
                 rule = ["---", *(["---"] if text else ["---:"]) * (len(header) - 1)]
-                body = [f"| {' | '.join(map(cell, row))} |" for row in rows]
-                parts.append("\n".join([f"| {' | '.join(map(cell, header))} |", f"| {' | '.join(rule)} |", *body]))
+                body = [f"| {' | '.join(map(markdown, row))} |" for row in rows]
+                parts.append("\n".join([f"| {' | '.join(map(markdown, header))} |", f"| {' | '.join(rule)} |", *body]))
             case Picture() | Interactive():
                 for name, _, alt, _ in pictures([block]):
-                    parts.append(f"![{cell(alt)}](<{folder}/{file_name(name)}>)")
+                    parts.append(f"![{markdown(alt)}](<pictures/{file_name(name)}>)")
     return "\n\n".join(parts) + "\n"
 
 
@@ -142,7 +141,6 @@ _CLASSES = {"better": "better", "worse": "worse", "baseline": "baseline"}
 
 def as_html(blocks: Sequence[Block], title: str) -> str:
     """One page with its pictures and its viewer inside it, that asks nothing of any network."""
-    escape = _escaped
     parts: list[str] = []
     headings: list[str] = []
     reachable = {each.line for block in blocks if isinstance(block, Sentences) for each in block.sentences}
@@ -150,22 +148,22 @@ def as_html(blocks: Sequence[Block], title: str) -> str:
         match block:
             case Heading(text):
                 headings.append(text)
-                parts.append(f'<h2 id="part-{len(headings)}">{escape(text)}</h2>')
+                parts.append(f'<h2 id="part-{len(headings)}">{_escaped(text)}</h2>')
             case Lines(lines, lead):
-                paragraphs = "\n".join(f'<p dir="auto">{escape(line)}</p>' for line in lines)
+                paragraphs = "\n".join(f'<p dir="auto">{_escaped(line)}</p>' for line in lines)
                 parts.append(f'<div class="lead">\n{paragraphs}\n</div>' if lead else paragraphs)
             case Table():
                 parts.append(_table(block, headings[-1] if headings else title, reachable))
             case Picture(_, data, alt):
                 encoded = base64.b64encode(data).decode("ascii")
-                parts.append(f'<p><img alt="{escape(alt)}" src="data:image/png;base64,{encoded}"></p>')
+                parts.append(f'<p><img alt="{_escaped(alt)}" src="data:image/png;base64,{encoded}"></p>')
             case Interactive(name, data):
                 parts.append(embed.viewer(name, data))
             case Sentences(sentences):
                 parts.append(_sentences(sentences))
             case Scatter():
                 parts.append(_scatter(block, reachable))
-    links = "\n".join(f'<li><a href="#part-{at}">{escape(text)}</a></li>' for at, text in enumerate(headings, 1))
+    links = "\n".join(f'<li><a href="#part-{at}">{_escaped(text)}</a></li>' for at, text in enumerate(headings, 1))
     contents = (
         f'<nav class="contents" aria-label="Contents"><details><summary>Contents</summary>\n<ul>\n{links}\n</ul>\n'
         f"</details></nav>\n"
@@ -175,9 +173,8 @@ def as_html(blocks: Sequence[Block], title: str) -> str:
     # The verdict comes before the contents.
     first = 1 if blocks and isinstance(blocks[0], Lines) and blocks[0].lead else 0
     body = "\n".join([*parts[:first], contents, *parts[first:]])
-    scripted = any(isinstance(block, Interactive) or (isinstance(block, Scatter) and _has_choice(block))
-                   for block in blocks)  # fmt: skip
-    return embed.page(title, f"<main>\n<h1>{escape(title)}</h1>\n{body}\n</main>", script=scripted)
+    scripted = "<script" in body  # the data of a viewer, or of a plot with a choice; all text is escaped
+    return embed.page(title, f"<main>\n<h1>{_escaped(title)}</h1>\n{body}\n</main>", script=scripted)
 
 
 def _escaped(text: str) -> str:
@@ -233,10 +230,6 @@ def _sentences(sentences: Sequence[Sentence]) -> str:
 _SIDE, _MARGIN, _TOP = 230, 34, 8  # of the square of a scatter plot, beside it and above it, in CSS pixels
 
 
-def _has_choice(scatter: Scatter) -> bool:
-    return len(scatter.names) > 2
-
-
 def _scatter(scatter: Scatter, reachable: Collection[int]) -> str:
     """An SVG of 300 pixels, which fits a phone; the axes are named below it, where long names can break.
 
@@ -266,7 +259,7 @@ def _scatter(scatter: Scatter, reachable: Collection[int]) -> str:
     size = _MARGIN + _SIDE + 36
     caption = _escaped(f"across: {scatter.score}, {scatter.names[across]}; up: {scatter.score}, {scatter.names[up]}")
     data = ""
-    if _has_choice(scatter):
+    if len(scatter.names) > 2:  # else there is no choice
         values = [[round(value, 1) for value in row] for row in scatter.values]
         known = {**scatter._asdict(), "values": values, "side": _SIDE, "margin": _MARGIN, "top": _TOP}
         data = f'<script type="application/json">{embed.embedded_json(known)}</script>'
