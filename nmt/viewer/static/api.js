@@ -49,18 +49,14 @@ export function problemText(problem, status) {
 const mostOf = (limit) => `The limit is ${limit.toLocaleString("en")}.`;
 
 /** The JSON of a response; a problem document becomes an error with its own words. */
-export async function answered(response) {
+export async function sent(path, options) {
+  const response = await fetch(path, options).catch(() => {
+    throw new Error("The server does not answer. Start it again, then try again.");
+  });
   const type = response.headers.get("content-type") ?? "";
   const body = /json/.test(type) ? await response.json() : null;
   if (!response.ok) throw new Error(problemText(body, response.status));
   return body;
-}
-
-async function sent(path, options) {
-  const response = await fetch(path, options).catch(() => {
-    throw new Error("The server does not answer. Start it again, then try again.");
-  });
-  return answered(response);
 }
 
 /** GET a path. */

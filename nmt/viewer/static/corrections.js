@@ -1,7 +1,7 @@
 /** The section of a person's own translation: terms that were obeyed, pairs of the memory, and what is kept. */
 
 import { post } from "./api.js";
-import { entry, h, table } from "./dom.js";
+import { entry, formOf, h, table } from "./dom.js";
 import { obeyed } from "./terms.js";
 import { percent, visible } from "./text.js";
 import { section } from "./viewer.js";
@@ -54,8 +54,7 @@ export class Corrections {
       status.classList.toggle("problem", problem);
     };
     const similar = h("div", {});
-    const keep = async (event) => {
-      event.preventDefault();
+    const keep = async () => {
       try {
         const { file, added } = await post("v1/corrections", { model: model.id, source, target: box.value });
         this.drafts.delete(key);
@@ -67,9 +66,9 @@ export class Corrections {
     };
     this.offer(model, source, similar, box);
     return [
-      h(
-        "form",
-        { class: "ask", onsubmit: keep },
+      formOf(
+        keep,
+        { class: "ask" },
         entry("Correct the translation, then keep it", box),
         h("button", { type: "submit" }, "Keep this translation"),
       ),

@@ -24,6 +24,15 @@ export function s(tag, attributes = {}, ...children) {
   return filled(document.createElementNS(SVG, tag), attributes, children);
 }
 
+/** A form, which is not sent: `submit` is called. */
+export function formOf(submit, attributes, ...children) {
+  const onsubmit = (event) => {
+    event.preventDefault();
+    submit();
+  };
+  return h("form", { ...attributes, onsubmit }, ...children);
+}
+
 let fields = 0;
 
 /** A labelled select: options are [value, text]; `change` gets the new value. */

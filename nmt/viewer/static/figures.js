@@ -212,8 +212,6 @@ export function barsFigure(rows, title) {
   return picture;
 }
 
-/** The width of a text in pixels, about: letters of Chinese, Japanese and Korean are wide. */
-
 /**
  * A table as a picture: texts flush left, numbers flush right.
  * @param {string[]} header

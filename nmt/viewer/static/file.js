@@ -1,7 +1,7 @@
 /** A place for a document: it is translated as a whole, and comes back in its own format. */
 
-import { answered } from "./api.js";
-import { entry, h } from "./dom.js";
+import { sent } from "./api.js";
+import { entry, formOf, h } from "./dom.js";
 
 /**
  * @param {string[]} endings of documents that the server reads; [] if it reads none.
@@ -31,10 +31,7 @@ export function filePlace(endings, fields) {
       const body = new FormData();
       for (const [name, value] of Object.entries(fields())) body.append(name, value);
       body.append("file", file);
-      const response = await fetch("translate_file", { method: "POST", body }).catch(() => {
-        throw new Error("The server does not answer. Start it again, then try again.");
-      });
-      const answer = await answered(response);
+      const answer = await sent("translate_file", { method: "POST", body });
       const name = decodeURIComponent(answer.file.slice(answer.file.indexOf(".") + 1));
       const link = h("a", { href: `download_file/${answer.file}`, download: name }, name);
       say(
@@ -47,14 +44,10 @@ export function filePlace(endings, fields) {
     button.disabled = false;
   };
 
-  const form = h(
-    "form",
+  const form = formOf(
+    send,
     {
       class: "drop",
-      onsubmit: (event) => {
-        event.preventDefault();
-        send();
-      },
       ondragover: (event) => event.preventDefault(),
       ondrop: (event) => {
         event.preventDefault();

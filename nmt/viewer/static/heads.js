@@ -4,11 +4,9 @@ import { choice, roving, s } from "./dom.js";
 import { widthOf } from "./figures.js";
 import { valueOf } from "./matrix.js";
 import { percent, shortened } from "./text.js";
-import { headTitle, partners, viewOf } from "./weights.js";
+import { headTitle, layerOf, partners, viewOf } from "./weights.js";
 
 const MOST = 8; // panels of a row, as in the pictures of nmt/drawing
-
-const layerOf = (name) => (name.includes(".") ? name.split(".")[0] : "");
 
 /** The layers of heads in order; one without a name where there is a single attention. */
 export const layersOf = (heads) => [...new Set(heads.map(layerOf))];

@@ -2,6 +2,7 @@
 
 import { h } from "./dom.js";
 import { number, percent, visible } from "./text.js";
+import { entropies } from "./weights.js";
 
 /** The numbers of a head in the normaliser's equation: {tau}, {s} or {alpha}; {} for one that is not known here. */
 export function symbolsOf(stage, head) {
@@ -114,11 +115,6 @@ export function normaliserLine(stage, row, head, at) {
   return `${begin}: ${share}.`;
 }
 
-const entropy = (weights) => {
-  const sum = weights.reduce((one, two) => one + two, 0);
-  return -weights.reduce((total, value) => total + (value > 0 ? (value / sum) * Math.log(value / sum) : 0), 0) + 0;
-};
-
 /** The weights of a row at another temperature; null for a normaliser that is not known here. */
 export function weightsAt(stage, row, head, temperature) {
   const shares = sharesAt(logitsOf(row), symbolsOf(stage, head), temperature);
@@ -142,7 +138,7 @@ export function temperatureSlider(stage, row, head, at, piece, draw, ask) {
     input.setAttribute("aria-valuetext", number(temperature, 2));
     text.textContent =
       `Energies / ${number(temperature, 2)}: “${piece}” ${percent(weights[at])}, ` +
-      `entropy ${number(entropy(weights), 2)} nats, ` +
+      `entropy ${number(entropies([weights])[0] ?? 0, 2)} nats, ` +
       `${weights.filter((value) => value >= 0.001).length} pieces with 0.1 % or more.`;
     draw(weights);
   };

@@ -3,7 +3,7 @@
 import { get, post } from "./api.js";
 import { Corrections } from "./corrections.js";
 import { described, named, tried } from "./described.js";
-import { choice, entry, goTo, h } from "./dom.js";
+import { choice, entry, formOf, goTo, h } from "./dom.js";
 import { CorpusSection } from "./evaluation.js";
 import { Explanation } from "./explain.js";
 import { filePlace } from "./file.js";
@@ -198,15 +198,9 @@ class Page {
     });
     const limits = [limit("beam", "Beam size", 50), limit("nbest", "Hypotheses", 20)];
     const searched = [entry("Translation begins with", this.prefix), ...limits];
-    return h(
-      "form",
-      {
-        class: "ask",
-        onsubmit: (event) => {
-          event.preventDefault();
-          send();
-        },
-      },
+    return formOf(
+      send,
+      { class: "ask" },
       this.models.some((model) => model.context_sentences)
         ? entry("Sentences before it, a line each", this.before)
         : null,

@@ -2,7 +2,7 @@
 
 import { lightPartners, sentence } from "./alignment.js";
 import { get, post } from "./api.js";
-import { choice, entry, h } from "./dom.js";
+import { choice, entry, formOf, h } from "./dom.js";
 import { Selection, Settings } from "./state.js";
 import { sourceNotes } from "./telling.js";
 import { visible } from "./text.js";
@@ -53,15 +53,9 @@ class PlainPage {
     this.result = h("section", { "aria-label": "Translation" });
     this.languages = h("div", {});
     this.examples = h("p", { class: "tried" });
-    const form = h(
-      "form",
-      {
-        class: "ask",
-        onsubmit: (event) => {
-          event.preventDefault();
-          this.settings.set({ text: this.box.value.trim() });
-        },
-      },
+    const form = formOf(
+      () => this.settings.set({ text: this.box.value.trim() }),
+      { class: "ask" },
       this.languages,
       entry("Text", this.box),
       h("div", { class: "controls" }, h("button", { type: "submit" }, "Translate")),

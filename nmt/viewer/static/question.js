@@ -2,7 +2,7 @@
 
 import { post } from "./api.js";
 import { named } from "./described.js";
-import { choice, entry, h } from "./dom.js";
+import { choice, entry, formOf, h } from "./dom.js";
 import { numbersOf, pinnable, pinPhrase, stepsOf, unitWith, wordsBefore } from "./pins.js";
 import { UNASKED } from "./state.js";
 import { bestSweep } from "./telling.js";
@@ -201,15 +201,9 @@ export class WhatIf {
   }
 
   form() {
-    return h(
-      "form",
-      {
-        class: "controls",
-        onsubmit: (event) => {
-          event.preventDefault();
-          this.ask(false);
-        },
-      },
+    return formOf(
+      () => this.ask(false),
+      { class: "controls" },
       this.model.context_sentences ? entry("What was said before, a line each", this.before, "grow") : null,
       entry("Source", this.source, "grow"),
       entry("Translation begins with", this.prefix, "grow"),

@@ -16,7 +16,8 @@ export function shade(weight, signed = false) {
   return step ? `${weight < 0 ? "n" : "p"}${step}` : "p0";
 }
 
-const layerOf = (head) => (head.includes(".") ? head.slice(0, head.indexOf(".")) : "");
+/** The layer of a head; "" where there is a single attention. */
+export const layerOf = (head) => (head.includes(".") ? head.slice(0, head.indexOf(".")) : "");
 
 /** The positions of the heads whose mean a selection is: a head, "mean", "2.mean". */
 export function positionsOf(name, heads) {

@@ -3,7 +3,7 @@
 import { bar, choice, h, roving, scrolling, table } from "./dom.js";
 import { windowFigure } from "./figures.js";
 import { saving } from "./export.js";
-import { normaliserLine, temperatureSlider, workedColumn } from "./normaliser.js";
+import { logitsOf, normaliserLine, temperatureSlider, workedColumn } from "./normaliser.js";
 import { contextLines, energyLines, lineItem } from "./numbers.js";
 import { speaks } from "./telling.js";
 import { number, percent, visible, WORD_BEGINS } from "./text.js";
@@ -37,9 +37,7 @@ export function stageRow(stage, head, step) {
 
 /** The sum of exp(energy + bias) over what is visible, less the largest: the softmax's denominator. */
 export function denominator(row) {
-  const logits = row.energies.flatMap((energy, at) =>
-    row.visible[at] && energy !== null ? [energy + (row.bias?.[at] ?? 0)] : [],
-  );
+  const logits = logitsOf(row).filter((value) => value !== null);
   const most = Math.max(...logits);
   return { most, sum: logits.reduce((total, value) => total + Math.exp(value - most), 0), count: logits.length };
 }
