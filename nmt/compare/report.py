@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from nmt.compare import analyses, plots
 from nmt.compare.comparable import some
@@ -16,7 +15,6 @@ from nmt.compare.verdict import baseline_label, count_of, judgement, p_text, ver
 from nmt.drawing.layout import plain_table
 from nmt.drawing.length_plot import FEW, by_length
 from nmt.evaluation.metrics import TITLES
-from nmt.evaluation.references import AttentionMap
 from nmt.translation.named_heads import Heads
 from nmt.viewer.blocks import Block, Heading, Interactive, Lines, Picture, Table
 from nmt.viewer.word_document import sentence_of_words
@@ -346,21 +344,11 @@ def _heatmaps(comparison: Comparison, split: OnSplit, most: int) -> list[Block]:
         same = [panel for panel in panels if panel[1]["source"] == panels[0][1]["source"]]
         alt = f"attention weights of each variant on line {line}"
         drawn.append(plots.drawn(f"weights-{split.name}-{line}", plots.side_by_side(same), alt))
-        sentences.append(_viewed(line, same))
+        words = [(label, sentence_of_words(each["source"], each["target"], each["weights"])) for label, each in same]
+        translations = [{"name": label, "translation": document} for label, document in words]
+        sentences.append({"line": line, "reference": None, "translations": translations})
     viewer = Interactive("maps", {"sentences": sentences, "corpus": None}, drawn)
     return [Heading("Attention maps"), Lines([caption]), viewer]
-
-
-def _viewed(line: int, panels: Sequence[tuple[str, AttentionMap]]) -> dict[str, Any]:
-    """A sentence of the viewer: the reference, with the weights of each variant over it."""
-    return {
-        "line": line,
-        "reference": None,
-        "translations": [
-            {"name": label, "translation": sentence_of_words(each["source"], each["target"], each["weights"])}
-            for label, each in panels
-        ],
-    }
 
 
 def as_text(comparison: Comparison) -> str:

@@ -189,12 +189,9 @@ def _all_weights(translation: Translation, details: Details, *, compact: bool) -
         return None
     cross = translation if details.cross else None
     before = None if cross is None or details.context is None else cross._replace(weights=details.context)
-    return {
-        "context": _weights(before, compact=compact),
-        "cross": _weights(cross, compact=compact),
-        "encoder": _weights(None if views is None else views.encoder, compact=compact),
-        "decoder": _weights(None if views is None else views.decoder, compact=compact),
-    }
+    own = (None, None) if views is None else (views.encoder, views.decoder)
+    uses = zip(("context", "cross", "encoder", "decoder"), (before, cross, *own), strict=True)
+    return {use: _weights(view, compact=compact) for use, view in uses}
 
 
 def _weights(view: Translation | None, *, compact: bool) -> Json | None:
