@@ -45,26 +45,26 @@ def choose_columns(
     columns = list(itertools.zip_longest(*rows, fillvalue=""))
     kinds = [kind(cells) for cells in columns]
     if wanted is not None:
-        chosen = _numbered(path, table, wanted, len(columns))
+        numbers = _numbered(path, table, wanted, len(columns))
     else:
         texts = [number for number, each in enumerate(kinds, 1) if each == "text"]
         if len(texts) < 2:
             texts = [number for number, each in enumerate(kinds, 1) if each in ("text", "labels")]
         _check_languages(path, table, texts, languages)
-        chosen = _chosen(table, columns, texts, languages) or _first_two(path, table, columns, texts)
+        numbers = _text_columns(table, columns, texts, languages) or _first_two(path, table, columns, texts)
     notes = [
         f"warning: {path}, column {number}, looks like numbers, not like text ({_examples(columns[number - 1])}). To "
         "use others, give data.columns=[A,B]."
-        for number in chosen
+        for number in numbers
         if number <= len(columns) and kinds[number - 1] == "numbers"
     ]
     if len(columns) > 2:
-        used = " and ".join(_named(table, number) for number in chosen)
-        skipped = [number for number in (1, 2) if number not in chosen and kinds[number - 1] != "text"]
+        used = " and ".join(_named(table, number) for number in numbers)
+        skipped = [number for number in (1, 2) if number not in numbers and kinds[number - 1] != "text"]
         why = "".join(f" Column {number} is no text ({_examples(columns[number - 1])})." for number in skipped)
         others = "" if wanted is not None else f"{why} Others: data.columns=[A,B]."
         notes.append(f"{path} has {len(columns)} columns; columns {used} are used.{others}")
-    return chosen, notes
+    return numbers, notes
 
 
 def _numbered(path: Path, table: TextTable, wanted: Sequence[int | str], width: int) -> tuple[int, int]:
@@ -95,7 +95,7 @@ def _check_languages(path: Path, table: TextTable, texts: Sequence[int], languag
             )
 
 
-def _chosen(
+def _text_columns(
     table: TextTable, columns: Sequence[Sequence[str]], texts: Sequence[int], languages: Languages
 ) -> tuple[int, int] | None:
     """The columns with the text, if it is clear which they are."""
@@ -103,12 +103,12 @@ def _chosen(
     texts = filled if len(filled) > 1 else list(texts)
     names = [name if number in texts else "" for number, name in enumerate(table.header, 1)]
     known = [None if code is None or code in UNNAMED else code for code in languages]
-    found = [code and (number_of(code, names) or number_of(code, table.header)) for code in known]
+    numbers = [code and (number_of(code, names) or number_of(code, table.header)) for code in known]
     sides = {_SIDES[name.lower()]: number for number, name in enumerate(names, 1) if name.lower() in _SIDES}
     named = [number for number, name in enumerate(names, 1) if language_of_column(name)]
-    if len(named) == 2 and found.count(None) == 1:  # the other language is the other column's
-        found = [number or next(each for each in named if each not in found) for number in found]
-    of_languages = [number or 0 for number in found]
+    if len(named) == 2 and numbers.count(None) == 1:  # the other language is the other column's
+        numbers = [number or next(each for each in named if each not in numbers) for number in numbers]
+    of_languages = [number or 0 for number in numbers]
     candidates = (of_languages, [sides[at] for at in sorted(sides)], named, texts[:2] if texts[:2] == [1, 2] else texts)
     pairs = ((some[0], some[1]) for some in candidates if len(some) == 2 and all(some) and some[0] != some[1])
     return next(pairs, None)
@@ -168,20 +168,20 @@ def guess_languages(
     if len(files) == 2:
         source, target = map(language_code, stems)
         return (source, target) if source and target and source != target else UNNAMED
-    table, chosen = TextTable([]), (1, 2)
+    table, numbers = TextTable([]), (1, 2)
     if columns is not None and not names_in(columns):
-        chosen = int(columns[0]), int(columns[1])
+        numbers = int(columns[0]), int(columns[1])
     if files[0].is_file():  # a pipe is read once
         with contextlib.suppress(UserError):  # `DataSource.check` says what is wrong
             table = peek(files[0], names_in(columns))
             table = table._replace(header=[]) if plain else table
             known = languages if None in languages else language_codes((str(languages[0]), str(languages[1])))
-            chosen, _ = choose_columns(files[0], table, columns, known)
+            numbers, _ = choose_columns(files[0], table, columns, known)
     pair = [language_code(name) for name in re.split("[-_]", stems[0])]
     by_column: Mapping[int, str] = {}
     header = {number: code for number, name in enumerate(table.header, 1) if (code := language_of_column(name))}
-    first = (1, 2) if columns is not None else chosen
-    if header.get(chosen[0]) != header.get(chosen[1]):
+    first = (1, 2) if columns is not None else numbers
+    if header.get(numbers[0]) != header.get(numbers[1]):
         by_column = header
     elif len(pair) == 2 and pair[0] and pair[1] and pair[0] != pair[1]:
         by_column = {min(first): pair[0], max(first): pair[1]}
@@ -189,5 +189,5 @@ def guess_languages(
         fits = [column for column in first if script_of(table.column(column)) == script_of_language(code) != ""]
         tatoeba = any("tatoeba.org" in row for row in table.rows[:1])
         by_column = {1: "en", 2: code} if tatoeba else {column: code for column in fits if len(fits) == 1}
-    source, target = (by_column.get(column, name) for column, name in zip(chosen, UNNAMED, strict=True))
+    source, target = (by_column.get(column, name) for column, name in zip(numbers, UNNAMED, strict=True))
     return source, target

@@ -64,8 +64,8 @@ class Split(NamedTuple):
         """The split without these rows, in ascending order; `folder` is for the documents of very many pairs."""
         documents, gone = self.documents, set(rows)
         if documents is not None and gone:
-            kept = (number for row, number in enumerate(documents) if row not in gone)
-            documents = counted(kept, len(documents) - len(gone), folder)
+            numbers = (number for row, number in enumerate(documents) if row not in gone)
+            documents = counted(numbers, len(documents) - len(gone), folder)
         links = None if self.links is None else without(self.links, rows)
         source, target = without(self.source, rows), without(self.target, rows)
         return self._replace(source=source, target=target, links=links, documents=documents)

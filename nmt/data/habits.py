@@ -60,7 +60,7 @@ class LineWatch:
                 lambda line: len(line) > _LONGER * longest + _MORE,
             ),
         }
-        self._found: dict[str, list[int]] = {}  # how many, and the first
+        self._tallies: dict[str, list[int]] = {}  # how many, and the first
 
     def unlike(self, text: str) -> str | None:
         """What is unlike the training text in a text that is translated alone, and what to do; None for nothing."""
@@ -72,25 +72,25 @@ class LineWatch:
 
     def add(self, lines: Sequence[str]) -> list[str]:
         """Look at the next lines; returns a warning if they begin a text of another format."""
-        found = None if self._lines else format_of(lines)
+        file_format = None if self._lines else format_of(lines)
         for line in lines:
             self._lines += 1
             self._filled += bool(line.strip())
             if (what := self._what(line)) is not None:
-                self._found.setdefault(what, [0, self._lines])[0] += 1
-        if found is None:
+                self._tallies.setdefault(what, [0, self._lines])[0] += 1
+        if file_format is None:
             return []
         self._markup = False
-        self._found.pop(_TAGS, None)
-        return [f"{self.name} looks like {found.name}. Every line is translated as text. {found.cure}"]
+        self._tallies.pop(_TAGS, None)
+        return [f"{self.name} looks like {file_format.name}. Every line is translated as text. {file_format.cure}"]
 
     def notes(self) -> list[str]:
         """What to say of the lines so far, and nothing of them again."""
-        found, self._found = self._found, {}
+        tallies, self._tallies = self._tallies, {}
         return [
             f"{self.name}: {count:,} line{'s have' if count > 1 else ' has'} {what} (line {first:,}"
             f"{' is the first' if count > 1 else ''}). {cure}"
             for what, (cure, *_) in self._checks.items()
-            for count, first in [found.get(what, (0, 0))]
+            for count, first in [tallies.get(what, (0, 0))]
             if count and (what != _TABS or 2 * count >= self._filled)  # most lines of a table
         ]

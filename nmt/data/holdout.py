@@ -63,9 +63,7 @@ def shared_pairs(split: Split, train: Split) -> int:
     """The number of pairs of `split` with a sentence that is in `train`, on either side."""
     pairs = [(normal(a), normal(b)) for a, b in zip(split.source, split.target, strict=True)]
     asked = {sentence for pair in pairs for sentence in pair if sentence}
-    known = {
-        found for side in (train.source, train.target) for sentence in side if (found := normal(sentence)) in asked
-    }
+    known = {form for side in (train.source, train.target) for sentence in side if (form := normal(sentence)) in asked}
     return sum(not known.isdisjoint(pair) for pair in pairs)
 
 
@@ -186,7 +184,7 @@ def hold_out_documents(documents: Sequence[int], sizes: Mapping[str, int], seed:
         while len(rows[name]) < size and len(order) > following:
             index = order.pop()
             rows[name] += range(int(starts[index]), int(ends[index]))
-    return {name: sorted(found) for name, found in rows.items()}
+    return {name: sorted(numbers) for name, numbers in rows.items()}
 
 
 def normal(sentence: str) -> str:

@@ -53,17 +53,17 @@ def find_shift(source: Sequence[str], target: Sequence[str]) -> Shift | None:
     words, (source_lengths, target_lengths) = _Words(*sides), map(_relative_lengths, sides)
 
     def scores(offset: int) -> Scores:
-        found = words.scores(offset) + np.clip(source_lengths * np.roll(target_lengths, -offset), -3, 3)
+        totals = words.scores(offset) + np.clip(source_lengths * np.roll(target_lengths, -offset), -3, 3)
         at = np.arange(len(rows)) + offset
         inside = (at >= 0) & (at < len(rows))
         at = np.clip(at, 0, len(rows) - 1)
         inside &= (rows[at] == rows + offset) & ~blank & ~blank[at]
-        return np.where(inside, found, np.nan)
+        return np.where(inside, totals, np.nan)
 
-    own, shifts = scores(0), list[tuple[int, Shift]]()
+    same_row, shifts = scores(0), list[tuple[int, Shift]]()
     for offset in _OFFSETS:
         fitting = scores(offset)
-        gain = np.nan_to_num(fitting - own)
+        gain = np.nan_to_num(fitting - same_row)
         first, end = _largest_sum(gain - 1e-3)
         stretch = slice(first, end)
         # The other neighbours of what fits must fit worse, too.
@@ -73,7 +73,7 @@ def find_shift(source: Sequence[str], target: Sequence[str]) -> Shift | None:
             shifts.append((-int(np.count_nonzero(gain[stretch] > 0)), shift))
     if shifts:
         return min(shifts)[1]
-    fits = min(_certainty(np.nan_to_num(own - scores(offset))) for offset in (-1, 1))
+    fits = min(_certainty(np.nan_to_num(same_row - scores(offset))) for offset in (-1, 1))
     unrelated = fits < _CERTAIN / 2 and len(rows) >= _TELLING and words.share() > 0.2
     return Shift(0, len(source) - 1, 0) if unrelated else None
 
@@ -85,8 +85,8 @@ def doubts_about(sides: Sequence[Sequence[str]], names: Sequence[str], start: in
     """
     notes = []
     for side, name in zip(sides, names, strict=True):
-        if found := format_of(side[:FIRST_LINES]):
-            notes.append(f"warning: {name} looks like {found.name}. Its lines are taken as they are.")
+        if file_format := format_of(side[:FIRST_LINES]):
+            notes.append(f"warning: {name} looks like {file_format.name}. Its lines are taken as they are.")
     notes += [note for side, name in zip(sides, names, strict=True) for note in quote_doubts(side, name, start)]
     shift = find_shift(*sides)
     if shift is None:
@@ -167,8 +167,8 @@ class _Words:
         self._deviation = max(float(raw.std()), float(self._raw(1).std()), 1e-9)
 
     def _raw(self, offset: int) -> Scores:
-        found = np.asarray(self._expected.multiply(_rolled(self._target, offset)).sum(axis=1)).ravel()
-        scores: Scores = found / np.roll(self._norm, -offset)
+        overlaps = np.asarray(self._expected.multiply(_rolled(self._target, offset)).sum(axis=1)).ravel()
+        scores: Scores = overlaps / np.roll(self._norm, -offset)
         return scores
 
     def share(self) -> float:
@@ -203,7 +203,7 @@ def _occurrences(lines: Sequence[str]) -> Any:
             columns.append(numbers.setdefault(word, len(numbers)))
     place = np.array(columns, dtype=np.int64)
     counts = np.bincount(place, minlength=len(numbers))
-    kept = (counts > 1) & (counts <= 0.1 * len(lines))
-    new, inside = np.cumsum(kept) - 1, kept[place]
+    informative = (counts > 1) & (counts <= 0.1 * len(lines))
+    new, inside = np.cumsum(informative) - 1, informative[place]
     entries = (np.array(rows, dtype=np.int64)[inside], new[place[inside]])
-    return csr_array((np.ones(len(entries[0]), dtype=np.float32), entries), shape=(len(lines), int(kept.sum())))
+    return csr_array((np.ones(len(entries[0]), dtype=np.float32), entries), shape=(len(lines), int(informative.sum())))

@@ -158,10 +158,10 @@ def read_files(
             source, target, first = without(source, [0]), without(target, [0]), 2
     else:
         table = read_table(files[0], known, plain, names_in(columns))
-        chosen, notes = choose_columns(files[0], table, columns if columns or not plain else (1, 2), languages)
-        source, target = read_columns(files[0], table, chosen)
+        column_pair, notes = choose_columns(files[0], table, columns if columns or not plain else (1, 2), languages)
+        source, target = read_columns(files[0], table, column_pair)
         notes, first = [*table.notes, *notes], table.first
-        names = [f"{files[0]} (column {column})" for column in chosen]
+        names = [f"{files[0]} (column {column})" for column in column_pair]
     if documents is None:
         return ParallelLines(source, target, None, notes, names, first)
     if documents == "blank":

@@ -39,7 +39,7 @@ class Shape(NamedTuple):
 
     def holds(self, other: "Shape") -> bool:
         """Whether a batch of the other shape fits."""
-        return all(own >= needed for own, needed in zip(self, other, strict=True))
+        return all(size >= needed for size, needed in zip(self, other, strict=True))
 
 
 Shapes = Sequence[Shape]

@@ -33,7 +33,7 @@ PATIENCE = 3.0
 #: Bytes of a pipe that are kept in memory.
 _HELD = 1 << 24
 #: Copies of pipes, for each `keeping_pipes`.
-_kept: list[dict[Path, IO[bytes]]] = []
+_pipe_copies: list[dict[Path, IO[bytes]]] = []
 #: The encoding of text that is not UTF-8, for each `decoding`.
 _legacy: list[str] = []
 #: Memory that an xz file may ask for.
@@ -95,8 +95,8 @@ def open_binary(path: Path, *, tables: bool = True) -> Iterator[BinaryIO]:
                 file: BinaryIO = io.BytesIO(_table_of(path))
             elif is_regular(path):
                 file = stack.enter_context(path.open("rb"))
-            elif _kept:
-                file = _reader(_again(path, _kept[-1]))
+            elif _pipe_copies:
+                file = _reader(_again(path, _pipe_copies[-1]))
             else:
                 file = standard_input() if path == STANDARD else _reader(_of_pipe(path))
             text = unpacked(file, name)
@@ -122,11 +122,11 @@ def _table_of(path: Path) -> bytes:
 def keeping_pipes() -> Iterator[None]:
     """Keep what is read from pipes and from standard input in this context, so that it can be read again there."""
     copies: dict[Path, IO[bytes]] = {}
-    _kept.append(copies)
+    _pipe_copies.append(copies)
     try:
         yield
     finally:
-        _kept.pop()
+        _pipe_copies.pop()
         for copy in copies.values():
             copy.close()
 

@@ -121,10 +121,10 @@ def number_of(name: str, header: Sequence[str]) -> int | None:
 
 def refuse_format(path: Path, lines: Sequence[str]) -> None:
     """UserError if a file is certainly no plain text and no table."""
-    if (found := format_of(lines[:FIRST_LINES])) is not None:
+    if (file_format := format_of(lines[:FIRST_LINES])) is not None:
         raise UserError(
-            f"{path} looks like {found.name}, not like lines of text. {found.cure} (data.lines=plain takes its lines "
-            "as they are.)"
+            f"{path} looks like {file_format.name}, not like lines of text. {file_format.cure} (data.lines=plain takes "
+            "its lines as they are.)"
         )
 
 
