@@ -138,12 +138,12 @@ def _read_members(
         raise ValueError("its content is of another kind")
     if b"encryption-data" in by_name.get("META-INF/manifest.xml", b""):
         raise ValueError("it has a password")
-    kept = column_names(content.decode() for name, content in by_name.items() if name.startswith("xl/tables/"))
+    fixed_texts = column_names(content.decode() for name, content in by_name.items() if name.startswith("xl/tables/"))
     numbers = [number for number, member in enumerate(members) if re.fullmatch(kind.members, member.filename)]
     if kind is _BOOK:  # sheets may be large, and have text of their own in few books
         numbers = [at for at in numbers if "worksheets" not in members[at].filename or b"inlineStr" in contents[at]]
     numbers.sort(key=lambda number: _order(members[number].filename, kind.main))
-    return {number: kind.read(contents[number].decode(), slots, kept) for number in numbers}
+    return {number: kind.read(contents[number].decode(), slots, fixed_texts) for number in numbers}
 
 
 def _order(name: str, main: str) -> tuple[bool, list[tuple[int, str]]]:

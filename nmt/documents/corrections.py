@@ -72,12 +72,12 @@ def _added(path: Path, source: str, target: str, languages: tuple[str, str]) -> 
             if last is not None and last[theirs] == target:
                 return False
     at = encoded.text.rfind("</body>")
-    now = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    timestamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     variants = (
         f'<tuv xml:lang="{html.escape(code)}"><seg>{_escape(text)}</seg></tuv>\n'
         for code, text in zip(codes, (source, target), strict=True)
     )
-    unit = f'<tu creationdate="{now}">\n{"".join(variants)}</tu>\n'
+    unit = f'<tu creationdate="{timestamp}">\n{"".join(variants)}</tu>\n'
     data = encoded.encode(encoded.text[:at] + unit + encoded.text[at:], markup=True)
     if len(data) > MOST_BYTES:
         raise UserError(f"{path} would have more than {MOST_BYTES >> 20} MiB. Move it away, and begin another.")

@@ -140,8 +140,8 @@ def decode(data: bytes, name: str, declared: str = "", legacy: str | None = None
     """
     recognised = False
     mark, encoding = next(((mark, name) for mark, name in _MARKS if data.startswith(mark)), (b"", "utf-8"))
-    if not mark and declared and (found := re.search(declared.encode(), data[:4096], re.I)):
-        encoding = next(filter(None, found.groups())).decode()
+    if not mark and declared and (declaration := re.search(declared.encode(), data[:4096], re.I)):
+        encoding = next(filter(None, declaration.groups())).decode()
         if encoding.lower().replace("-", "_") in _NO_TEXT_ENCODINGS:
             raise UserError(f"{name}: declares the encoding {encoding}, which text does not have. Save it as UTF-8.")
     elif not mark and legacy and not _is_utf8(data):

@@ -93,8 +93,8 @@ def _content(tokens: Sequence[Token], prefix: str) -> Inline | None:
     codes = {prefix + name for name in CODES}
 
     def is_opaque(token: Token) -> bool:
-        kept = attribute(token, "translate") == "no" or attribute(token, "mtype") == "protected"
-        return token.name in codes or kept
+        is_protected = attribute(token, "translate") == "no" or attribute(token, "mtype") == "protected"
+        return token.name in codes or is_protected
 
     built = inline(closed(tokens, is_opaque), collapse=False)
     return built if built is not None and is_language(built.segment.text) else None

@@ -128,9 +128,9 @@ def read_document(
 
 def _check_content(data: bytes, name: str, ending: str) -> None:
     """Raise UserError if a file is certainly of another format than its ending says."""
-    own, other = content_of(data)
-    if own and KINDS[own] is not KINDS.get(ending):
-        raise UserError(f"{name} is a {own} file with another ending. Rename it to {Path(name).stem}{own}.")
+    kind, other = content_of(data)
+    if kind and KINDS[kind] is not KINDS.get(ending):
+        raise UserError(f"{name} is a {kind} file with another ending. Rename it to {Path(name).stem}{kind}.")
     if other:
         raise UserError(f"{name} is {other}, whatever its ending says. Save it as .docx.")
     if ending in KINDS and not data.startswith((b"PK", OLD)):

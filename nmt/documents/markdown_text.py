@@ -44,7 +44,7 @@ def read_markdown(text: str, slots: Slots) -> str:
         if block.type != "inline" or not block.map or not block.content:
             continue
         first, last = (starts[min(number, len(starts) - 1)] for number in block.map)
-        begin = _found(text, block.content.split("\n")[0], max(at, first), last)
+        begin = _position(text, block.content.split("\n")[0], max(at, first), last)
         if begin < 0:
             continue
         tokens = _tokens(block.children or [], text, begin, last)
@@ -58,7 +58,7 @@ def read_markdown(text: str, slots: Slots) -> str:
     return marked(text, marks)
 
 
-def _found(text: str, line: str, start: int, end: int) -> int:
+def _position(text: str, line: str, start: int, end: int) -> int:
     """Where a line of a block stands in the file; -1 for nowhere. In tables, bars have a backslash."""
     return max(text.find(line, start, end), text.find(line.replace("|", "\\|"), start, end))
 

@@ -173,8 +173,8 @@ def _segment(tokens: Sequence[Token], unescape: Callable[[str], str], collapse: 
         tags.add(range(number, end), len(text))
         number = end
     # A pair around a space that went is alone.
-    found = [tag if tag.start < tag.end else Tag(tag.start, tag.start, tag.opening + tag.closing) for tag in tags.tags]
-    return Segment(text, tuple(_merged(found)))
+    codes = [tag if tag.start < tag.end else Tag(tag.start, tag.start, tag.opening + tag.closing) for tag in tags.tags]
+    return Segment(text, tuple(_merged(codes)))
 
 
 class _Tags:

@@ -14,13 +14,13 @@ _OPAQUE = ("note", "ruby", "page-number", "page-count", "date", "time", "bookmar
 _OPAQUE_ELSEWHERE = ("office:annotation", "draw:frame", "draw:custom-shape", "draw:g")
 
 
-def read_odf(text: str, slots: Slots, kept: Collection[str] = ()) -> str:
+def read_odf(text: str, slots: Slots, fixed_texts: Collection[str] = ()) -> str:
     """The XML text of a member with marks for its paragraphs. Tracked changes are kept.
 
     Raises:
         ValueError: the XML is damaged.
     """
-    del kept
+    del fixed_texts
     tokens = check_xml(text)
     prefix = prefix_of(text, _TEXT)
     tokens = closed(tokens, lambda token: token.name == f"{prefix}tracked-changes")

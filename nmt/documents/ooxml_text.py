@@ -60,8 +60,8 @@ def column_names(tables: Iterable[str]) -> set[str]:
     }
 
 
-def read_runs(text: str, slots: Slots, kept: Iterable[str], *, names: Names) -> str:
-    """The XML text of a member with marks for its paragraphs; texts that are `kept` have none.
+def read_runs(text: str, slots: Slots, fixed_texts: Iterable[str], *, names: Names) -> str:
+    """The XML text of a member with marks for its paragraphs; texts in `fixed_texts` have none.
 
     Raises:
         ValueError: the XML is damaged.
@@ -72,7 +72,7 @@ def read_runs(text: str, slots: Slots, kept: Iterable[str], *, names: Names) -> 
     except ValueError:
         return text  # a member without such text
     paragraphs = {prefix + name for name in names.paragraphs}
-    reader = _Paragraphs(slots, names, prefix, frozenset(kept))
+    reader = _Paragraphs(slots, names, prefix, frozenset(fixed_texts))
     partners = matches(tokens)
     stack: list[list[Token]] = [[]]
     for number, token in enumerate(tokens):
@@ -89,8 +89,8 @@ def read_runs(text: str, slots: Slots, kept: Iterable[str], *, names: Names) -> 
 class _Paragraphs:
     """Reads the paragraphs of a member."""
 
-    def __init__(self, slots: Slots, names: Names, prefix: str, kept: frozenset[str]) -> None:
-        self._slots, self._names, self._prefix, self._kept = slots, names, prefix, kept
+    def __init__(self, slots: Slots, names: Names, prefix: str, fixed_texts: frozenset[str]) -> None:
+        self._slots, self._names, self._prefix, self._fixed_texts = slots, names, prefix, fixed_texts
         self._run, self._text = f"{prefix}{names.run}", f"{prefix}{names.text}"
         self._properties = f"{prefix}{names.properties}"
         self._breaks = {prefix + name: character for name, character in names.breaks}
@@ -112,7 +112,7 @@ class _Paragraphs:
         base = max(weights, key=lambda properties: weights[properties])
         usual = f"<{self._run}>{base}{self._open_text}"
         built = inline(self._tokens(tokens, partners, base), collapse=False)
-        if built is None or not is_language(built.segment.text) or built.segment.text in self._kept:
+        if built is None or not is_language(built.segment.text) or built.segment.text in self._fixed_texts:
             return tokens[0].raw + raw
         end = f"{self._close_text}</{self._run}>"
         escape = partial(self._escape, base)
@@ -131,7 +131,7 @@ class _Paragraphs:
         for number, token in enumerate(tokens):
             value = html.unescape(token.raw)
             inside = number > 0 and tokens[number - 1].name == self._text and tokens[number - 1].kind == "open"
-            if token.kind == "text" and inside and is_language(value) and value not in self._kept:
+            if token.kind == "text" and inside and is_language(value) and value not in self._fixed_texts:
                 pieces.append(self._slots.add(Segment(value), token.raw, lambda segment: _escaped(segment.text)))
             else:
                 pieces.append(token.raw)
