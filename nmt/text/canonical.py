@@ -21,12 +21,12 @@ SHOWN = (
 #: Characters that are put into canonical order at a time: the time grows with the square of a run of marks.
 _MOST = 500
 
-_unseen, _shown = re.compile(UNSEEN), re.compile(SHOWN)
+_unseen, _visible_character = re.compile(UNSEEN), re.compile(SHOWN)
 
 
 def shows_nothing(text: str) -> bool:
     """Whether a reader sees an empty line."""
-    return _shown.search(text) is None
+    return _visible_character.search(text) is None
 
 
 def any_text(source: Iterable[str], target: Iterable[str]) -> bool:

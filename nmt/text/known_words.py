@@ -64,9 +64,9 @@ class KnownWords:
         return [each.span() for each in words if not (self._knows if len(each[0]) <= 64 else self._find)(each[0])]
 
     def _find(self, word: str) -> bool:
-        found = _sum(_form(word))
-        at = int(np.searchsorted(self._sums, np.uint32(found)))
-        return at < len(self._sums) and int(self._sums[at]) == found
+        checksum = _sum(_form(word))
+        at = int(np.searchsorted(self._sums, np.uint32(checksum)))
+        return at < len(self._sums) and int(self._sums[at]) == checksum
 
     def save(self, path: Path) -> None:
         """Write them into a file (UserError if that fails)."""
@@ -107,9 +107,9 @@ class UnseenCount:
         """Count those of further lines."""
         if self._known is not None:
             for line in lines:
-                found = [line[begin:end] for begin, end in self._known.unseen(line)]
-                self._lines += bool(found)
-                self._words.update(dict.fromkeys(found))
+                words = [line[begin:end] for begin, end in self._known.unseen(line)]
+                self._lines += bool(words)
+                self._words.update(dict.fromkeys(words))
 
     def note(self) -> Iterator[str]:
         """One line on all that were counted since the last note, if there were any."""

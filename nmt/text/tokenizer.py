@@ -234,8 +234,8 @@ class Vocabulary:
         U+2581 is empty, after its space.
         """
         text, begins, ends = self._spell(tokens)
-        shown = text.removeprefix(" ")
-        return shown, self._placed(tokens, shown, begins, ends, len(text) - len(shown))
+        sentence = text.removeprefix(" ")
+        return sentence, self._placed(tokens, sentence, begins, ends, len(text) - len(sentence))
 
     def spans(self, tokens: Sequence[int], sentence: str) -> list[Span | None]:
         """As `spell`, the characters of the `sentence` that `tokens`, or these and more, are the encoding of.
@@ -284,9 +284,9 @@ class Vocabulary:
                 continue
             end = max(end - offset, 0)
             begin = min(max(begin - offset, 0), end)
-            shown = text[begin:end]
-            begin += len(shown) - len(shown.lstrip())
-            spans.append((begin, begin + len(shown.strip())))
+            part = text[begin:end]
+            begin += len(part) - len(part.lstrip())
+            spans.append((begin, begin + len(part.strip())))
         return spans
 
     def _spell(self, tokens: Sequence[int]) -> tuple[str, list[int], list[int]]:
@@ -294,13 +294,13 @@ class Vocabulary:
 
         The bytes of a character share its place.
         """
-        parts = [self._shown[token] for token in tokens]
+        parts = [self._texts_without_bytes[token] for token in tokens]
         places: list[int] = []
         if not self._are_bytes.isdisjoint(tokens):
             places = [place for place, token in enumerate(tokens) if token in self._are_bytes]
             values = self._bytes[[tokens[place] for place in places]]
-            shown, first = characters(values, np.diff(places, prepend=-2) > 1)
-            for place, character in zip(np.array(places)[first].tolist(), shown, strict=True):
+            symbols, first = characters(values, np.diff(places, prepend=-2) > 1)
+            for place, character in zip(np.array(places)[first].tolist(), symbols, strict=True):
                 parts[place] = character
         ends = list(accumulate(map(len, parts)))
         begins = [end - len(part) for end, part in zip(ends, parts, strict=True)]
@@ -315,7 +315,7 @@ class Vocabulary:
         return [text.replace(SPACE, " ").encode() if byte < 0 else bytes([byte]) for text, byte in texts]
 
     @cached_property
-    def _shown(self) -> list[str]:
+    def _texts_without_bytes(self) -> list[str]:
         """What each token shows; nothing for bytes, which show something together."""
         return [text if byte < 0 else "" for text, byte in zip(self._texts, self._bytes.tolist(), strict=True)]
 
@@ -328,7 +328,7 @@ class Vocabulary:
                 return -1
             return text.startswith(" ") if text and "".join(text.split()) == text.removeprefix(" ") else None
 
-        return [lead(token, text.replace(SPACE, " ")) for token, text in enumerate(self._shown)]
+        return [lead(token, text.replace(SPACE, " ")) for token, text in enumerate(self._texts_without_bytes)]
 
     @cached_property
     def _are_bytes(self) -> frozenset[int]:

@@ -139,12 +139,12 @@ class TokenizerTrainer:
             rows = sorted(random.Random(0).sample(range(count), size))
         # Read twice, since all lines may not have room in memory.
         lines = (line for line in sentences if not shows_nothing(line))
-        found, at = [], 0
+        sample, at = [], 0
         for row in rows:
             line = next(itertools.islice(lines, row - at, None))
-            found.append(protect(canonical(line) if self.canonical else line))
+            sample.append(protect(canonical(line) if self.canonical else line))
             at = row + 1
-        return found, count
+        return sample, count
 
     def _fit(self, sentences: list[str], what: str, of: int) -> tuple[Vocabulary, list[str]]:
         """One model, its size adjusted to the text if necessary; the sentences are some `of` so many."""

@@ -13,7 +13,7 @@ def word_edges(vocabulary: Vocabulary) -> tuple[list[bool], list[bool]]:
 
     It ends before a space, a mark and the end of the text; it begins after a space, a bracket, a dash, a quote.
     """
-    texts = [shown.decode("utf-8", "replace").replace("\N{REPLACEMENT CHARACTER}", "x") for shown in vocabulary.shows]
+    texts = [raw.decode("utf-8", "replace").replace("\N{REPLACEMENT CHARACTER}", "x") for raw in vocabulary.shows]
     return [not text or not _in_word(text[0]) for text in texts], [bool(text) and _opens(text[-1]) for text in texts]
 
 
