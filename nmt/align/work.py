@@ -68,13 +68,13 @@ def align(request: Aligning) -> int:
     choice = EvidenceChoice({"saliency": [SALIENCY for _ in aligners]}, "")
     evidence: list[set[Evidence]] = [{SALIENCY} for _ in aligners]
     if attends and (request.method == "attention" or pairs.gold is not None):
-        chosen = _chosen(request, source, aligners)
+        head_choices = _head_choices(request, source, aligners)
         heads = [
-            own.heads.describe(each.evidence.head) for each, own in zip(chosen, aligners) if len(own.heads.names) > 1
+            a.heads.describe(each.evidence.head) for each, a in zip(head_choices, aligners) if len(a.heads.names) > 1
         ]
-        by_method = {**choice.by_method, "attention": [each.evidence for each in chosen]}
-        choice = EvidenceChoice(by_method, chosen[0].shift_from, heads)
-        evidence = [{SALIENCY, *(each.evidence._replace(shift=shift) for shift in SHIFTS)} for each in chosen]
+        by_method = {**choice.by_method, "attention": [each.evidence for each in head_choices]}
+        choice = EvidenceChoice(by_method, head_choices[0].shift_from, heads)
+        evidence = [{SALIENCY, *(each.evidence._replace(shift=shift) for shift in SHIFTS)} for each in head_choices]
     if pairs.gold is None:
         evidence = [{used} for used in choice.by_method[request.method]]
     else:
@@ -204,7 +204,7 @@ def _validation(request: Aligning, run: OpenRun, source: DataSource | None) -> S
     return own_validation(run, request.data, source)
 
 
-def _chosen(request: Aligning, source: DataSource | None, aligners: Sequence[Aligner]) -> list[Choice]:
+def _head_choices(request: Aligning, source: DataSource | None, aligners: Sequence[Aligner]) -> list[Choice]:
     """The evidence of each direction."""
     several = any(aligner.head == AUTO and len(aligner.heads.names) > 1 for aligner in aligners)
     pairs = _validation(request, aligners[0].run, source) if several or request.shift == AUTO else None

@@ -48,10 +48,10 @@ class Linker(NamedTuple):
         if weights.size and self.lexicon is not None:
             weights = weights + _KNOWN * self.known(translation, units)
         shares = weights / np.maximum(weights.sum(0, keepdims=True), _LEAST)
-        found = in_order(shares)
-        rest = set(range(shares.shape[1])) - {source for source, _ in found}
-        found += [(each, int(shares[:, each].argmax())) for each in rest if shares[:, each].max(initial=0) > _ENOUGH]
-        return sorted(found, key=lambda link: (link[1], link[0]))
+        links = in_order(shares)
+        rest = set(range(shares.shape[1])) - {source for source, _ in links}
+        links += [(each, int(shares[:, each].argmax())) for each in rest if shares[:, each].max(initial=0) > _ENOUGH]
+        return sorted(links, key=lambda link: (link[1], link[0]))
 
     def known(self, translation: Translation, units: tuple[Units, Units]) -> Weights:
         """How likely target words translate source words by the lexicon, [Tw, Sw]: the mean of 1 / rank over pieces."""
@@ -78,7 +78,7 @@ class Linker(NamedTuple):
         flat = np.concatenate(values)
         return float(flat.mean()) if flat.size else 0.0
 
-    def chosen(self, translations: Sequence[Translation], heads: Sequence[str]) -> "Linker":
+    def best_by_lexicon(self, translations: Sequence[Translation], heads: Sequence[str]) -> "Linker":
         """The head and the shift that agree best with the lexicon; of equals, the first head and shift 0."""
         candidates = [self._replace(head=head, shift=shift) for head in heads for shift in SHIFTS]
         return max(candidates, key=lambda each: each.agreement(translations))
@@ -97,13 +97,13 @@ def in_order(shares: Weights) -> list[Link]:
     for at in range(1, len(values)):
         last = values[at - 1]
         totals = last[near] - costs
-        chosen, far = totals.argmax(0), last.max() - _JUMP * _JUMPS
-        best = totals[chosen, places]
-        before.append(np.where(far > best, last.argmax(), near[chosen, places]))
+        jumps, far = totals.argmax(0), last.max() - _JUMP * _JUMPS
+        best = totals[jumps, places]
+        before.append(np.where(far > best, last.argmax(), near[jumps, places]))
         values[at] += np.maximum(best, far)
-    found, source = list[Link](), int(values[-1].argmax())
+    links, source = list[Link](), int(values[-1].argmax())
     for target in reversed(range(len(shares))):
         if shares[target].any():
-            found.append((source, target))
+            links.append((source, target))
         source = int(before[target - 1][source]) if target else 0
-    return found
+    return links

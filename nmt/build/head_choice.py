@@ -70,7 +70,7 @@ def choose_for_tags(run: Run, translator: Translator, sources: Sequence[str], re
         return
     heads = translator.heads
     names = [heads.default, *(name for name in heads.selections if name != heads.default)]
-    best = linker.chosen(translator.force(sources, references), names)
+    best = linker.best_by_lexicon(translator.force(sources, references), names)
     run.note(tags={"step": run.best_step(), "head": str(best.head), "shift": best.shift})
 
 

@@ -71,7 +71,7 @@ def test_the_shift_and_the_head_that_agree_with_the_lexicon_are_chosen(shift: in
     on_c[shift, 2] = 0.9  # the row of X, or the one after it
     on_c[1 - shift, 0] = 0.9
     both = np.stack([even, on_c]).astype(np.float32)
-    chosen = KNOWN.chosen([translation(both), empty("")], ["0", "1"])
+    chosen = KNOWN.best_by_lexicon([translation(both), empty("")], ["0", "1"])
     assert (chosen.head, chosen.shift) == ("1", shift)
 
 
