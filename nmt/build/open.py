@@ -121,10 +121,10 @@ def open_linker(run: OpenRun, translator: Translator, head: str = AUTO, shift: i
     By default, by the head and the shift that were chosen when training ended (UserError if the lexicon is damaged).
     """
     tokenizer = translator.tokenizer
-    chosen = run.facts.get("tags", {})
+    tag_facts = run.facts.get("tags", {})
     automatic = head == AUTO and shift == 0 and len(translator.models) == 1
-    if automatic and chosen and chosen["step"] == run.best_step:  # not trained on since
-        head, shift = str(chosen["head"]), int(chosen["shift"])
+    if automatic and tag_facts and tag_facts["step"] == run.best_step:  # not trained on since
+        head, shift = str(tag_facts["head"]), int(tag_facts["shift"])
     head, _ = choose_head(translator.heads, head)
     if not run.files.lexicon.exists():
         return Linker(head, shift)

@@ -85,9 +85,9 @@ def part(
 
     @functools.wraps(make, updated=())
     def named(*parts: Any, **others: Any) -> Part:
-        made = make(*parts, **others)
-        made.choice = choices.get(key, "")  # type: ignore[attr-defined]
-        return made
+        instance = make(*parts, **others)
+        instance.choice = choices.get(key, "")  # type: ignore[attr-defined]
+        return instance
 
     return named
 

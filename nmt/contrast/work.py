@@ -72,8 +72,8 @@ def contrast(request: Contrasting) -> int:
     )
     by_distance = accuracies(translator, split, contrasts)
     seen = 0 if request.documents == "none" else translator.context_sentences
-    shown = printable(table(by_distance, seen))
-    print(shown, file=sys.stderr if request.output == STANDARD else sys.stdout)
+    report = printable(table(by_distance, seen))
+    print(report, file=sys.stderr if request.output == STANDARD else sys.stdout)
     if request.output is not None:
         facts: dict[str, Any] = {
             "run": str(run.folder),
