@@ -79,10 +79,10 @@ def _choices(folder: Path, choices: Mapping[str, str], everything: bool) -> Iter
             yield from textwrap.wrap(also, WIDTH, initial_indent=" " * len(indent), subsequent_indent=" " * len(indent))
 
 
-def _settings(verb: str, overrides: Sequence[str], shown: Sequence[str] | None) -> Iterator[str]:
+def _settings(verb: str, overrides: Sequence[str], keys: Sequence[str] | None) -> Iterator[str]:
     """A line for each setting of a composed configuration, or more where its comment is long.
 
-    `shown` are the keys, in this order; None for all, those of the command itself before those of its choices.
+    `keys` are those to list, in this order; None for all, those of the command itself before those of its choices.
     """
     from omegaconf import OmegaConf
 
@@ -92,16 +92,16 @@ def _settings(verb: str, overrides: Sequence[str], shown: Sequence[str] | None) 
     for key, name in choices.items():
         comments |= _comments(f"{key.partition('@')[0]}/{name}", f"{place(key)}.")
     values = {key: value for key, value in leaves(without_classes(tree)).items() if value != {}}
-    for key in shown or ():
+    for key in keys or ():
         if key not in values:  # of another choice, which the setting implies: data.files of data=files
             group, _, last = key.rpartition(".")
             name = next(name for name in groups_of(configuration.config_folder())[group] if last == name)
             values[key] = read_yaml(f"{group}/{name}")[last]
             comments |= _comments(f"{group}/{name}", f"{group}.")
-    if shown is None:
-        shown = sorted(values, key=lambda key: key.partition(".")[0] in {place(choice) for choice in choices})
+    if keys is None:
+        keys = sorted(values, key=lambda key: key.partition(".")[0] in {place(choice) for choice in choices})
     rows = []
-    for key in (key for key in shown if key in values):
+    for key in (key for key in keys if key in values):
         is_missing = values[key] == "???"
         comment = f"{'required: ' * is_missing}{comments.get(key, '')}"
         rows.append((f"  {key}={'' if is_missing else written_as(values[key])}", comment))

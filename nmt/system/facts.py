@@ -198,8 +198,8 @@ def fault(value: object, kind: Kind | Fields, name: str = "") -> str:
     if missing := [key for key in kind.required if key not in value]:
         return f"{name} has no {missing[0]}".lstrip()
     known = {**kind.optional, **kind.required}
-    for key, own in value.items():
+    for key, fact in value.items():
         of_key = known.get(key, kind.further)
-        if of_key is not None and (wrong := fault(own, of_key, f"{name}.{key}".lstrip("."))):
+        if of_key is not None and (wrong := fault(fact, of_key, f"{name}.{key}".lstrip("."))):
             return wrong
     return ""

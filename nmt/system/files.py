@@ -246,10 +246,10 @@ def remove_unfinished(folder: Path) -> None:
     for path in folder.glob(".*"):
         if re.fullmatch(rf"\.(?:.+\.(?:{_RANDOM}|keeping)|{_OF_SAFETENSORS})", path.name) and path.is_file():
             path.unlink(missing_ok=True)
-    own = re.compile(rf"\.{re.escape(folder.name)}\.{_RANDOM}")
+    folder_pattern = re.compile(rf"\.{re.escape(folder.name)}\.{_RANDOM}")
     for path in folder.parent.glob(".*"):
         # A name that was cut may be another folder's.
-        if len(folder.name) <= 40 and own.fullmatch(path.name) and path.is_dir():
+        if len(folder.name) <= 40 and folder_pattern.fullmatch(path.name) and path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
 
 

@@ -126,8 +126,8 @@ class Processes:
         sizes = [parameter.numel() for parameter in parameters]
         *parts, numbers = flat.split([*sizes, len(numbers)])
         values: list[float] = numbers.tolist()
-        for parameter, part, found in zip(parameters, parts, values, strict=False):
-            parameter.grad = part.view_as(parameter) if found else None
+        for parameter, part, holders in zip(parameters, parts, values, strict=False):
+            parameter.grad = part.view_as(parameter) if holders else None
         return values[len(parameters) :]
 
 

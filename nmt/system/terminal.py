@@ -9,7 +9,7 @@ _OBEYED = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud8
 
 def visible(text: str) -> str:
     """The text with what a terminal would obey written as Python writes it: an escape byte as a backslash and x1b."""
-    return _OBEYED.sub(lambda found: found[0].encode("unicode_escape", "surrogatepass").decode(), text)
+    return _OBEYED.sub(lambda match: match[0].encode("unicode_escape", "surrogatepass").decode(), text)
 
 
 def printable(text: str) -> str:
@@ -26,7 +26,7 @@ _ENTITIES = {"&": "&amp;", "<": "&lt;", "~": "&#126;", "$": "&#36;"}
 def markdown(text: str) -> str:
     """A line of Markdown that shows the text as it is: no emphasis, formula, list, link, tag or cell of a table."""
     line = re.sub(r"\s", " ", text).strip()
-    escaped = _STARTS.sub(lambda found: f"{found[0][:-1]}\\{found[0][-1]}", _MARKS.sub(r"\\\g<0>", line))
+    escaped = _STARTS.sub(lambda match: f"{match[0][:-1]}\\{match[0][-1]}", _MARKS.sub(r"\\\g<0>", line))
     return visible("".join(_ENTITIES.get(character, character) for character in escaped))
 
 
