@@ -226,7 +226,7 @@ class RunTranslator:
         details, style = included(include), self._style("alignment" in include)
         lines = python_text.texts(sentences, "sentences")
         documents: list[dict[str, Any]] = []
-        for request in self._kept(requests_of(lines, self._contexts(lines, contexts, None))):
+        for request in self._with_beginnings(requests_of(lines, self._contexts(lines, contexts, None))):
             ranked, beam = searched(self._translator, request, tree="beam" in details)
             _warn(1 + len(documents), ranked)
             documents.append(documented(self._translator, ranked, style, details, beam=beam))
@@ -316,11 +316,11 @@ class RunTranslator:
         asked = self._translator, sentence, edits, style, include, sweep, context, "", temperature
         return WhatIf(what_if(*asked, keeps=self._keeps_words))
 
-    def _kept(self, requests: Iterable[Request]) -> list[Request]:
+    def _with_beginnings(self, requests: Iterable[Request]) -> list[Request]:
         return keep_words(self._translator, [*requests]) if self._keeps_words else [*requests]
 
     def _translate(self, requests: Iterable[Request]) -> list[list[Translation]]:
-        return self._translator.translate_chunk(self._kept(requests))
+        return self._translator.translate_chunk(self._with_beginnings(requests))
 
     def _contexts(
         self, sentences: Sequence[str], of_each: Iterable[Iterable[str]], documents: Followed | None

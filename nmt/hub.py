@@ -88,12 +88,12 @@ class HubTranslator(RunTranslator, ModelHubMixin, library_name="nmt", pipeline_t
                 copy = folder / path.relative_to(snapshot)
                 copy.parent.mkdir(exist_ok=True)
                 shutil.copyfile(path, copy)
-            made = cls(folder, *settings)
+            translator = cls(folder, *settings)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
-        weakref.finalize(made, shutil.rmtree, folder, ignore_errors=True)
-        return made
+        weakref.finalize(translator, shutil.rmtree, folder, ignore_errors=True)
+        return translator
 
     def _save_pretrained(self, save_directory: Path) -> None:
         """Write weights, tokenizer, settings and facts for translating; no text, no state of the training.
@@ -145,10 +145,10 @@ class HubTranslator(RunTranslator, ModelHubMixin, library_name="nmt", pipeline_t
             metrics=list(METRICS),
             model_name=name,
             eval_results=[
-                _evaluated(own, metric, facts, source, target)
-                for own in scores
+                _evaluated(split_scores, metric, facts, source, target)
+                for split_scores in scores
                 for metric in METRICS
-                if metric != "bleu" or own.get("judged_by") != "chrf"  # BLEU 0 would be shown as a bad model's
+                if metric != "bleu" or split_scores.get("judged_by") != "chrf"  # BLEU 0 would be shown as a bad model's
             ]
             or None,
         )
@@ -216,13 +216,13 @@ def _table(scores: Sequence[dict[str, Any]]) -> str:
     if not scores:
         return "The run has not been scored: `python -m nmt.evaluate run=FOLDER`."
     lines = ["| split | sentences | BLEU | chrF | TER | exact, % |", "|---|---:|---:|---:|---:|---:|"]
-    for own in scores:
-        values = [f"{own[metric]['value']:.2f}" for metric in METRICS]
-        values.append(f"{own['exact_matches']:.1f}" if "exact_matches" in own else "-")
-        lines.append(f"| {markdown(own['split'])} | {own['sentences']:,} | {' | '.join(values)} |")
-    blind = [own for own in scores if own.get("judged_by") == "chrf"]
-    notes = [f"{markdown(own['split'])}: most references are too short for BLEU. Read chrF and exact." for own in blind]
-    signatures = {f"- {name}: `{own[metric]['signature']}`" for own in scores for metric, name in METRICS.items()}
+    for row in scores:
+        values = [f"{row[metric]['value']:.2f}" for metric in METRICS]
+        values.append(f"{row['exact_matches']:.1f}" if "exact_matches" in row else "-")
+        lines.append(f"| {markdown(row['split'])} | {row['sentences']:,} | {' | '.join(values)} |")
+    blind = [row for row in scores if row.get("judged_by") == "chrf"]
+    notes = [f"{markdown(row['split'])}: most references are too short for BLEU. Read chrF and exact." for row in blind]
+    signatures = {f"- {name}: `{row[metric]['signature']}`" for row in scores for metric, name in METRICS.items()}
     return "\n".join([*lines, "", *(f"- {note}" for note in notes), *sorted(signatures)])
 
 

@@ -96,11 +96,11 @@ class Explanation:
     def _repr_html_(self) -> str:
         from pandas import DataFrame  # type: ignore[import-untyped]
 
-        shown = {name: matrix for name, matrix in self.measures.items() if matrix is not None}
+        matrices = {name: matrix for name, matrix in self.measures.items() if matrix is not None}
         rows, columns = self.words["target"], self.words["source"]
         tables = [
             f"<p>{name}</p>{DataFrame(matrix, rows, columns).to_html(float_format='{:.2f}'.format)}"
-            for name, matrix in shown.items()
+            for name, matrix in matrices.items()
         ]
         return f"{''.join(tables)}<p>{html.escape(self.caution)}</p>"
 

@@ -111,9 +111,9 @@ def sentence_examples(subject: Subject) -> list[Block]:
     sources = next((runs[0].sources for runs in subject.runs if runs[0].sources is not None), None)
     if subject.rival is None or not lines or sources is None:
         return []
-    shown = subject.baseline, subject.rival
-    pair = subject.scores[shown[0]], subject.scores[shown[1]]
-    labels = subject.labels[shown[0]], subject.labels[shown[1]]
+    variants = subject.baseline, subject.rival
+    pair = subject.scores[variants[0]], subject.scores[variants[1]]
+    labels = subject.labels[variants[0]], subject.labels[variants[1]]
     texts = list(zip(sources, subject.runs[0][0].references or sources, strict=True))
     caption = (
         f"Gains and losses are those of {labels[1]}, the highest of the other variants, against the baseline "
@@ -246,12 +246,12 @@ def _scatter(subject: Subject, texts: Texts) -> list[Block]:
         first, second = subject.scores[subject.baseline], subject.scores[subject.rival]
         points = examples.scatter(subject.scores, subject.labels, (subject.baseline, subject.rival))
         all_points = len(points.lines) == len(first)
-        shown = "" if all_points else f" The picture has {len(points.lines):,} of {len(first):,} sentences."
+        note = "" if all_points else f" The picture has {len(points.lines):,} of {len(first):,} sentences."
         if len(subject.labels) > 2:
-            shown += " Choose other variants above the picture."
+            note += " Choose other variants above the picture."
         caption = (
             f"Mean chrF over seeds. {subject.labels[subject.rival]} is higher in {(second > first).sum():,} sentences "
-            f"and lower in {(second < first).sum():,}. A point leads to its sentence.{shown}"
+            f"and lower in {(second < first).sum():,}. A point leads to its sentence.{note}"
         )
         blocks += [points, Lines([caption])]
     bucket = buckets.fifths("% of sentences with chrF", buckets.FIFTHS, 100)

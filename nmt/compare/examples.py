@@ -55,12 +55,12 @@ def examples_table(
     return Table(["kind", "line", *(f"chrF, {label}" for label in labels), "difference", "source"], rows, text=True)
 
 
-def scatter(scores: Sequence[Scores], labels: Sequence[str], shown: tuple[int, int]) -> Scatter:
+def scatter(scores: Sequence[Scores], labels: Sequence[str], axes: tuple[int, int]) -> Scatter:
     """A point for each sentence; of a large test set, as many as the page can hold, at even distances.
 
-    `shown` are the variants across and up.
+    `axes` are the variants across and up.
     """
     count = len(scores[0])
     most = min(_MOST_POINTS, MOST_TEXTS // (len(scores) + 2))
     rows = np.unique(np.linspace(0, count - 1, min(most, count)).round().astype(int))
-    return Scatter("chrF", list(labels), (rows + 1).tolist(), [each[rows].tolist() for each in scores], shown)
+    return Scatter("chrF", list(labels), (rows + 1).tolist(), [each[rows].tolist() for each in scores], axes)

@@ -108,7 +108,7 @@ def choice_words(key: str, value: Any) -> str:
     return "no attention" if (key, value) == ("decoder", "none") else str(value)
 
 
-def _words(key: str, value: Any, keys: Sequence[str], shown: Sequence[str]) -> str:
+def _words(key: str, value: Any, keys: Sequence[str], shown_keys: Sequence[str]) -> str:
     if is_choice(key):
         owner, _, last = place(key).partition(".self_attention.") if "@" in key else ("", "", key.rpartition("/")[2])
         name = f"{owner.replace('.', ' ')} {last}".strip()
@@ -119,7 +119,7 @@ def _words(key: str, value: Any, keys: Sequence[str], shown: Sequence[str]) -> s
     written = "none" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
     # "local_p 2": a single number of a window needs no name after the window's.
     choice = key.rpartition(".")[0].replace(".", "/")
-    of_choice = [other for other in shown if other == choice or other.startswith(f"{place(choice)}.")]
+    of_choice = [other for other in shown_keys if other == choice or other.startswith(f"{place(choice)}.")]
     return written if choice == "attention/window" and of_choice == [choice, key] else f"{name} {written}"
 
 

@@ -72,11 +72,11 @@ def _called(name: str, command: str, texts: Sequence[Sequence[str]]) -> list[flo
     """The values of a function of Python."""
     module, _, function = command.removeprefix(PYTHON).partition(":")
     try:
-        found = getattr(importlib.import_module(module), function)
+        metric = getattr(importlib.import_module(module), function)
     except (ImportError, AttributeError, ValueError) as error:
         raise UserError(f"metrics.{name}={command}: {error}. Give python:MODULE:FUNCTION.") from error
     try:
-        return [float(value) for value in found(*map(list, texts))]
+        return [float(value) for value in metric(*map(list, texts))]
     except Exception as error:  # of a user's program
         raise UserError(f"metrics.{name}={command} failed: {type(error).__name__}: {error}") from error
 
@@ -97,5 +97,5 @@ def _run(name: str, command: str, texts: Sequence[Sequence[str]]) -> list[float]
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise UserError(f"metrics.{name}={command}: ended with status {done.returncode}: {last}")
-    numbers = [found[-1] for line in done.stdout.splitlines() if (found := _NUMBER.findall(line))]
+    numbers = [matches[-1] for line in done.stdout.splitlines() if (matches := _NUMBER.findall(line))]
     return list(map(float, numbers[: len(texts[0])] if len(numbers) == len(texts[0]) + 1 else numbers))

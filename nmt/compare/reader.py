@@ -98,10 +98,10 @@ def outline(name: str, run: Run) -> Result:
     """A run without its scores: its seed and its settings."""
     variant, facts = settings(run.config()), run.facts()
     seed = int(variant.pop("seed"))
-    kept = {key: portable(value) for key, value in variant.items() if key != "data" and not key.startswith("data.")}
+    config = {key: portable(value) for key, value in variant.items() if key != "data" and not key.startswith("data.")}
     if "links" in facts:  # different links make a different variant, wherever their file is
-        kept["data.train_links"] = str(facts["links"])[:8]
-    return Result(name, seed, kept, {}, {}, [], {})
+        config["data.train_links"] = str(facts["links"])[:8]
+    return Result(name, seed, config, {}, {}, [], {})
 
 
 def _trained_on(facts: Mapping[str, Any]) -> list[str]:
@@ -228,7 +228,7 @@ def _forced(path: Path, sentences: int) -> list[ForcedReference]:
     if not path.exists():
         return []
     with reading(path):
-        found = [
+        references = [
             ForcedReference(
                 int(row["line"]),
                 [float(value) for value in row["log_probs"]],
@@ -238,9 +238,9 @@ def _forced(path: Path, sentences: int) -> list[ForcedReference]:
             )
             for row in read_json(path)
         ]
-        if any(not 1 <= each.line <= sentences or len(each.best) != len(each.right) for each in found):
+        if any(not 1 <= each.line <= sentences or len(each.best) != len(each.right) for each in references):
             raise damaged(path)
-    return found
+    return references
 
 
 def _words(path: Path) -> dict[str, dict[str, WordFacts]]:

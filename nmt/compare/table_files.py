@@ -71,10 +71,10 @@ def _no_formula(cell: str) -> str:
 def as_json(table: Table) -> str:
     """An object with the header, the rows, and for each cell that leads to sentences their lines."""
     lines = {
-        f"{row},{column}": list(found)
+        f"{row},{column}": list(cell_lines)
         for row, cells in enumerate(table.rows)
         for column, cell in enumerate(cells)
-        if (found := getattr(cell, "lines", ()))
+        if (cell_lines := getattr(cell, "lines", ()))
     }
     return json.dumps({"header": table.header, "rows": table.rows, "lines": lines}, ensure_ascii=False, indent=1) + "\n"
 

@@ -120,8 +120,8 @@ class PairNoise(NamedTuple):
 
     def detectable(self, level: float, power: float) -> float:
         """The true difference that a two-sided test at `level` finds with this power (Bloom 1995); 0 if unknown."""
-        found = self.reach(level) + self.reach(2 * (1 - power))
-        return 0.0 if math.isnan(found) else found
+        difference = self.reach(level) + self.reach(2 * (1 - power))
+        return 0.0 if math.isnan(difference) else difference
 
 
 def pseudo_values(counts: Statistics, scorer: Scorer) -> Statistics:

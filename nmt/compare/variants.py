@@ -221,9 +221,9 @@ def _variants(results: Sequence[Result]) -> tuple[list[Variant], list[str], list
         else:
             group[result.seed] = result
     runs = [[group[seed] for seed in sorted(group)] for group in groups.values()]
-    own = [group[0].settings for group in runs if SYSTEM not in group[0].settings]
-    differing, own_names = labels(own)
-    rest = iter(own_names)
+    run_settings = [group[0].settings for group in runs if SYSTEM not in group[0].settings]
+    differing, run_names = labels(run_settings)
+    rest = iter(run_names)
     names = [str(group[0].settings.get(SYSTEM) or next(rest)) for group in runs]
     names = [f"{name} ({at + 1})" if names.count(name) > 1 else name for at, name in enumerate(names)]
     training = [_spreads([run.training for run in group]) for group in runs]

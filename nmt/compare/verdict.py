@@ -57,15 +57,15 @@ def verdict_on_all(comparison: Comparison) -> list[str]:
     joint, labels = comparison.joint, comparison.labels
     if len(joint.splits) < 2:
         return []
-    found: dict[str, list[str]] = {}
+    sides: dict[str, list[str]] = {}
     for test in joint.tests:
         if test.significant:
             text = f"{labels[test.second]} ({test.difference:+.2f}, {interval_text(test)}; {_p(test.p)})"
-            found.setdefault(judgement(test), []).append(text)
+            sides.setdefault(judgement(test), []).append(text)
     where = f"On {', '.join(joint.splits)} together ({count_of(joint.sentences, 'sentence')})"
-    said = [f"{side}: {some(names)}" for side, names in found.items()]
+    clauses = [f"{side}: {some(names)}" for side, names in sides.items()]
     against = f"compared with {labels[comparison.baseline]}"
-    return [f"{where}, {against}: {'; '.join(said) or 'no variant is significantly different'}."]
+    return [f"{where}, {against}: {'; '.join(clauses) or 'no variant is significantly different'}."]
 
 
 def _alignment(comparison: Comparison, gold: OnGold) -> str:

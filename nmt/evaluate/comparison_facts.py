@@ -41,10 +41,10 @@ def write_analyses(
     )
     known = {}
     for at, (side, lines, others, vocabulary) in enumerate(sides):
-        found = sorted({word for line in (*lines, *others) for word in split_words(line, characters[at])})
+        words = sorted({word for line in (*lines, *others) for word in split_words(line, characters[at])})
         text = None if training is None else (training.source, training.target)[at]
-        counts = {} if text is None else count(text, found, characters[at])
-        pieces = map(len, vocabulary.encode(found))
-        known[side] = {word: [counts.get(word), number] for word, number in zip(found, pieces, strict=True)}
+        counts = {} if text is None else count(text, words, characters[at])
+        pieces = map(len, vocabulary.encode(words))
+        known[side] = {word: [counts.get(word), number] for word, number in zip(words, pieces, strict=True)}
     write_text(folder / WORDS_FILE, json.dumps(known, ensure_ascii=False) + "\n")
     write_pieces(folder / FORCED_FILE, json_rows(rows))

@@ -108,12 +108,12 @@ def _data(
         if line in detailed:
             before = [sentence.text for sentence in translation.context]
             searched = replace(style, search=described_search(translator))
-            made = translate(translator, Request(translation.source, context=before), searched, DETAILS - {"vectors"})
+            doc = translate(translator, Request(translation.source, context=before), searched, DETAILS - {"vectors"})
         elif len(sentences) < MOST:
-            made = _plain(translation, style)
+            doc = _plain(translation, style)
         else:
             continue
-        sentences.append({"line": line, "reference": reference, "translations": [{"name": "run", "translation": made}]})
+        sentences.append({"line": line, "reference": reference, "translations": [{"name": "run", "translation": doc}]})
     return {"sentences": sentences, "corpus": corpus}
 
 

@@ -234,8 +234,8 @@ class Scoring:
                 yield from (ranked[0] for ranked in doubts.add(self.translator, window))
 
         doubted = Spilled(by_window(self.doubts), IN_MEMORY)
-        own = request.text.split == "valid"  # on which they were fitted
-        evidence = self.doubts.evidence if own else measured(doubted, references)
+        is_validation = request.text.split == "valid"  # on which they were fitted
+        evidence = self.doubts.evidence if is_validation else measured(doubted, references)
         auc = "unknown" if evidence.auc is None else f"{evidence.auc:.3f}"
         note = f"Confidence of {evidence.words:,} words, of which {evidence.right:.0%} are right: AUC {auc}."
         return doubted, evidence, [note]

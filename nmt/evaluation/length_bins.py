@@ -89,13 +89,13 @@ def joined(bins: Sequence[tuple[int, int, list[int]]], fewest: int) -> list[tupl
     Bins of a fixed width are the same for every test set, and the long sentences stay apart from the many short ones.
     Quantiles do neither.
     """
-    found: list[tuple[int, int, list[int]]] = []
+    groups: list[tuple[int, int, list[int]]] = []
     for shortest, longest, rows in reversed(bins):
-        if found and len(found[-1][2]) < fewest:
-            found[-1] = shortest, found[-1][1], [*rows, *found[-1][2]]
+        if groups and len(groups[-1][2]) < fewest:
+            groups[-1] = shortest, groups[-1][1], [*rows, *groups[-1][2]]
         else:
-            found.append((shortest, longest, list(rows)))
-    if len(found) > 1 and len(found[-1][2]) < fewest:  # the shortest sentences have no shorter neighbours
-        shortest, _, rows = found.pop()
-        found[-1] = shortest, found[-1][1], [*rows, *found[-1][2]]
-    return found[::-1]
+            groups.append((shortest, longest, list(rows)))
+    if len(groups) > 1 and len(groups[-1][2]) < fewest:  # the shortest sentences have no shorter neighbours
+        shortest, _, rows = groups.pop()
+        groups[-1] = shortest, groups[-1][1], [*rows, *groups[-1][2]]
+    return groups[::-1]

@@ -100,16 +100,16 @@ def _counted(metric: BLEU | CHRF | TER, hypotheses: Sequence[str], *references: 
     sacreBLEU would hold the n-grams of all references at once: 20 kB a sentence for chrF. Its significance tests call
     these methods. They have no public names.
     """
-    found: list[Any] = []
+    counts: list[Any] = []
     numbers = set()
     for first in range(0, len(hypotheses), _MANY):
         part = slice(first, first + _MANY)
         rows = [_known(list(map(canonical, row))) for row in zip(*(lines[part] for lines in references))]
         streams = [[row[at] if at < len(row) else None for row in rows] for at in range(len(references))]
-        found += metric._extract_corpus_statistics(list(map(canonical, hypotheses[part])), streams)  # type: ignore[arg-type]
+        counts += metric._extract_corpus_statistics(list(map(canonical, hypotheses[part])), streams)  # type: ignore[arg-type]
         numbers |= {len(row) for row in rows}
     metric.num_refs = numbers.pop() if len(numbers) == 1 else -1  # of the last sentences, until here
-    return found
+    return counts
 
 
 def _known(of_line: Sequence[str]) -> Sequence[str]:

@@ -33,7 +33,7 @@ def measures(translation: Translation, references: Sequence[str], head: Head, sh
     """
     words = translation.text.split()
     sequences = [tuple(words[at : at + _REPEATED]) for at in range(len(words) - _REPEATED + 1)]
-    found: dict[str, Any] = {
+    figures: dict[str, Any] = {
         "chrf": metrics.sentence_chrf(translation.text, *references),
         "length": len(translation.source.split()),
         "log_prob": translation.log_prob / max(1, len(translation.pieces)),
@@ -41,25 +41,25 @@ def measures(translation: Translation, references: Sequence[str], head: Head, sh
         "repetition": len(sequences) - len(set(sequences)),
     }
     if translation.weights is None or not translation.weights.size:
-        return found
+        return figures
     rows = piece_weights(translation, head).astype(np.float64)
     shares = rows / np.maximum(rows.sum(axis=1, keepdims=True), 1e-12)
     logs = np.log(shares, out=np.zeros_like(shares), where=shares > 0)
     by_word = word_weights(translation, head, shift)
     received = by_word.sum(axis=0)
-    found["entropy"] = abs(float(-(shares * logs).sum(axis=1).mean()))
-    found["zero_weights"] = float(100 * (rows == 0).mean())
+    figures["entropy"] = abs(float(-(shares * logs).sum(axis=1).mean()))
+    figures["zero_weights"] = float(100 * (rows == 0).mean())
     if received.size:
-        found["coverage"] = float(np.abs(received - 1).mean())
-        found["unattended"] = int((received < UNATTENDED).sum())
+        figures["coverage"] = float(np.abs(received - 1).mean())
+        figures["unattended"] = int((received < UNATTENDED).sum())
     followed = [source for source, _ in best_links(by_word)]
     if len(followed) > 1:
-        found["monotonicity"] = float(100 * (np.diff(followed) >= 0).mean())
+        figures["monotonicity"] = float(100 * (np.diff(followed) >= 0).mean())
     written = [span is not None for span in translation.spans]
     if any(written):
         ends = [span is None for span in translation.source_spans]
-        found["end_weight"] = float(100 * shares[written][:, ends].sum(axis=1).mean())
-    return found
+        figures["end_weight"] = float(100 * shares[written][:, ends].sum(axis=1).mean())
+    return figures
 
 
 def rows(

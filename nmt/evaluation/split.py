@@ -218,16 +218,16 @@ def _write_measures(
     lines, forced = ([], []) if gold is None else (gold.lines, gold.forced)
     first, *others = references
     rows = sentence_rows(translations, first, display.head, display.shift, others=others, gold=lines, forced=forced)
-    shown: list[dict[str, Any]] = []
+    first_rows: list[dict[str, Any]] = []
 
-    def kept() -> Iterator[dict[str, Any]]:
+    def all_rows() -> Iterator[dict[str, Any]]:
         for row in rows:
-            if len(shown) < MOST_ROWS:
-                shown.append(row)
+            if len(first_rows) < MOST_ROWS:
+                first_rows.append(row)
             yield row
 
-    write_pieces(folder / "sentences.json", json_rows(kept()))
-    return shown
+    write_pieces(folder / "sentences.json", json_rows(all_rows()))
+    return first_rows
 
 
 def _error_rates(gold: Gold, head: Head) -> tuple[dict[int, AlignmentScore], dict[str, AlignmentScore]]:

@@ -68,13 +68,13 @@ def _is_mark(character: str) -> bool:
 
 def count(sentences: Iterable[str], wanted: Collection[str], characters: bool = False) -> dict[str, int]:
     """The count of each wanted word in a text, 0 included."""
-    found = dict.fromkeys(wanted, 0)
+    counts = dict.fromkeys(wanted, 0)
     split: Callable[[str], Iterable[str]] = (lambda line: line) if characters else str.split
     lines = iter(sentences)
     while block := list(islice(lines, _MANY)):
         # Tokens first: a text has far fewer of them than it has words.
         for token, times in Counter(token for line in block for token in split(line)).items():
             for word in split_words(token, characters):
-                if word in found:
-                    found[word] += times
-    return found
+                if word in counts:
+                    counts[word] += times
+    return counts

@@ -115,7 +115,7 @@ class Graph:
             ]
 
         graph = helper.make_graph(
-            [helper.make_node(kind, given, made, **attributes) for kind, given, made, attributes in self._nodes],
+            [helper.make_node(kind, given, outs, **attributes) for kind, given, outs, attributes in self._nodes],
             name,
             values(inputs),
             values(outputs),

@@ -18,34 +18,34 @@ from nmt.translation.views import can_look
 #: the tree of the search, how likely each word is right.
 Detail = Literal["alignment", "weights", "self_weights", "alternatives", "stages", "vectors", "beam", "doubt"]
 DETAILS: Final[frozenset[Detail]] = frozenset(get_args(Detail))
-Told = Callable[[str], None] | None
+Hook = Callable[[str], None] | None
 
 
-def translate(translator: Translator, request: Request, style: Style, include: Set[Detail], told: Told = None) -> Json:
+def translate(translator: Translator, request: Request, style: Style, include: Set[Detail], hook: Hook = None) -> Json:
     """Translate one sentence, with the sentences before it, and document it.
 
-    `told` is called during the search with the beginning that the hypotheses share, whenever it changes; see
+    `hook` is called during the search with the beginning that the hypotheses share, whenever it changes; see
     `BeamRecord.certain`. A line in parts, and a sampling search, tell nothing.
 
     Raises:
         UserError: the model cannot write the prefix.
     """
-    ranked, beam = searched(translator, request, tree="beam" in include, told=told)
+    ranked, beam = searched(translator, request, tree="beam" in include, hook=hook)
     forced = forced_characters(translator, request.prefix)
     return documented(translator, ranked, style, include, forced=forced, beam=beam)
 
 
 def searched(
-    translator: Translator, request: Request, *, tree: bool = False, told: Told = None, line: int = 1
+    translator: Translator, request: Request, *, tree: bool = False, hook: Hook = None, line: int = 1
 ) -> tuple[list[Translation], Beam | None]:
     """The translations of one sentence, best first, and with `tree` the tree of their search if it has one.
 
-    `line` is the number of the sentence in errors. For `told` see `translate`.
+    `line` is the number of the sentence in errors. For `hook` see `translate`.
 
     Raises:
         UserError: the model cannot write the prefix.
     """
-    record = _record(translator, request.text, told) if tree or told is not None else None
+    record = _record(translator, request.text, hook) if tree or hook is not None else None
     (ranked,) = translator.translate_chunk([request], line, watch=None if record is None else record.watch)
     beam = None
     if record is not None and tree and can_look(ranked[0]) and not ranked[0].remembered:
@@ -54,27 +54,27 @@ def searched(
     return ranked, beam
 
 
-def _record(translator: Translator, sentence: str, told: Told) -> BeamRecord | None:
+def _record(translator: Translator, sentence: str, hook: Hook) -> BeamRecord | None:
     """The record of the search for a sentence; None for a search without a tree, and for a line in parts."""
     search = translator.search
     (pieces,) = translator.tokenizer.source.encode([sentence])
     if search.beam_size is None or len(pieces) > translator.max_source_length:
         return None
     score = None if search.needs_weights else search.score_of
-    return BeamRecord(search.beam_size, told and _teller(translator, told), score)
+    return BeamRecord(search.beam_size, hook and _teller(translator, hook), score)
 
 
-def _teller(translator: Translator, told: Callable[[str], None]) -> Callable[[list[int]], None]:
-    """Calls `told` with the text of the tokens that it is called with, if that is another one than before."""
-    shown = ""
+def _teller(translator: Translator, hook: Callable[[str], None]) -> Callable[[list[int]], None]:
+    """Calls `hook` with the text of the tokens that it is called with, if that is another one than before."""
+    last_text = ""
 
     def tell(tokens: list[int]) -> None:
-        nonlocal shown
+        nonlocal last_text
         # The last bytes may be part of a letter, and a space at the end belongs to what follows.
         text = translator.tokenizer.target.decode(tokens).rstrip("\N{REPLACEMENT CHARACTER}").rstrip()
-        if text != shown:
-            shown = text
-            told(text)
+        if text != last_text:
+            last_text = text
+            hook(text)
 
     return tell
 

@@ -189,8 +189,8 @@ def _all_weights(translation: Translation, details: Details, *, compact: bool) -
         return None
     cross = translation if details.cross else None
     before = None if cross is None or details.context is None else cross._replace(weights=details.context)
-    own = (None, None) if views is None else (views.encoder, views.decoder)
-    uses = zip(("context", "cross", "encoder", "decoder"), (before, cross, *own), strict=True)
+    self_views = (None, None) if views is None else (views.encoder, views.decoder)
+    uses = zip(("context", "cross", "encoder", "decoder"), (before, cross, *self_views), strict=True)
     return {use: _weights(view, compact=compact) for use, view in uses}
 
 
@@ -213,11 +213,11 @@ def _layers(layers: Sequence[LayerStages]) -> list[Json]:
     heads, steps, slots = sum(len(layer.heads) for layer in layers), *layers[0].stages.weights.shape[1:]
     most = max(FEWEST, COMPONENTS // (heads * (2 * steps + 3 * slots)))
     return [_stages(layer) | {"vectors": None if layer.vectors is None
-                              else _vectors(layer.vectors, most) | {"made": _made(layer.attention, layer.vectors)}}
+                              else _vectors(layer.vectors, most) | {"made": _formulas(layer.attention, layer.vectors)}}
             for layer in layers]  # fmt: skip
 
 
-def _made(attention: Attention, vectors: Vectors) -> dict[str, str | None]:
+def _formulas(attention: Attention, vectors: Vectors) -> dict[str, str | None]:
     """What queries, keys and values are made of, and the context of the heads' contexts; `out` None for as it is."""
 
     def of(projection: nn.Linear | None, name: str, vector: str) -> str:
@@ -245,7 +245,7 @@ def _vectors(vectors: Vectors, most: int) -> Json:
     terms, heads = vectors.terms, len(vectors.queries)
 
     def block(name: str, part: Tensor) -> Json:  # [h, N, D], whether there is an axis of heads or of batches
-        return {"name": name, **_shown(part.reshape(-1, *part.shape[-2:]).expand(heads, -1, -1), most)}
+        return {"name": name, **_components(part.reshape(-1, *part.shape[-2:]).expand(heads, -1, -1), most)}
 
     def by_head(part: Tensor | None) -> Json | None:
         return None if part is None else block("", part.reshape(-1, 1, part.shape[-1]))
@@ -260,21 +260,21 @@ def _vectors(vectors: Vectors, most: int) -> Json:
         "left": block(terms.left_name, terms.left),
         "right": block(terms.right_name, terms.right),
         "scale": _flat(scale.cpu().expand(heads)),
-        "out": None if vectors.merged is None else {"name": "c_t", **_shown(vectors.merged[None], most)},
+        "out": None if vectors.merged is None else {"name": "c_t", **_components(vectors.merged[None], most)},
         "v": by_head(terms.v),
         "w": by_head(terms.w),
     }
 
 
-def _shown(vectors: Tensor, most: int) -> Json:
+def _components(vectors: Tensor, most: int) -> Json:
     """Vectors [..., D]: their shape, and the first `most` components of each."""
-    shown = min(most, vectors.shape[-1])
-    return {"shape": list(vectors.shape), "shown": shown, "data": _flat(vectors[..., :most].cpu(), 4)}
+    count = min(most, vectors.shape[-1])
+    return {"shape": list(vectors.shape), "shown": count, "data": _flat(vectors[..., :most].cpu(), 4)}
 
 
 def _readout(readout: ReadoutVectors) -> Json:
     most = max(FEWEST, COMPONENTS // (4 * len(readout.features)))
-    return {"equation": readout.equation, **_shown(readout.features, most)}
+    return {"equation": readout.equation, **_components(readout.features, most)}
 
 
 def _stages(layer: LayerStages) -> Json:

@@ -159,10 +159,10 @@ def right_words(translation: Translation, reference: str) -> npt.NDArray[np.bool
     words = target_units(translation).labels
     if not unspaced(translation.text):
         ours, theirs = ([_bare(canonical(word)) for word in side] for side in (words, reference.split()))
-        return _kept(ours, theirs)
-    kept = _kept(list("".join(words)), list("".join(reference.split())))
+        return _matches(ours, theirs)
+    matches = _matches(list("".join(words)), list("".join(reference.split())))
     ends = np.cumsum([len(word) for word in words])[:-1]
-    return np.array([part.all() for part in np.split(kept, ends)], dtype=np.bool_)[: len(words)]
+    return np.array([part.all() for part in np.split(matches, ends)], dtype=np.bool_)[: len(words)]
 
 
 def _bare(word: str) -> str:
@@ -171,7 +171,7 @@ def _bare(word: str) -> str:
     return word[inside[0] : inside[-1] + 1] if inside else word
 
 
-def _kept(ours: Sequence[str], theirs: Sequence[str]) -> npt.NDArray[np.bool_]:
+def _matches(ours: Sequence[str], theirs: Sequence[str]) -> npt.NDArray[np.bool_]:
     """Which of our tokens an alignment with the fewest insertions, deletions and substitutions keeps."""
     table = np.zeros((len(ours) + 1, len(theirs) + 1), dtype=np.int64)
     places = np.arange(len(theirs) + 1)
@@ -182,17 +182,17 @@ def _kept(ours: Sequence[str], theirs: Sequence[str]) -> npt.NDArray[np.bool_]:
         table[row] = table[row - 1] + 1
         table[row, 1:] = np.minimum(table[row, 1:], table[row - 1, :-1] + (second != token))
         table[row] = np.minimum.accumulate(table[row] - places) + places  # insertions
-    kept, row, column = np.zeros(len(ours), dtype=np.bool_), len(ours), len(theirs)
+    matches, row, column = np.zeros(len(ours), dtype=np.bool_), len(ours), len(theirs)
     while row and column:
         equal = first[row - 1] == second[column - 1]
         if table[row, column] == table[row - 1, column - 1] + (not equal):
             row, column = row - 1, column - 1
-            kept[row] = equal
+            matches[row] = equal
         elif table[row, column] == table[row - 1, column] + 1:
             row -= 1
         else:
             column -= 1
-    return kept
+    return matches
 
 
 def fit(translations: Sequence[Translation], references: Sequence[str]) -> DoubtModel | None:
@@ -220,9 +220,9 @@ def _observed(
     translations: Sequence[Translation], references: Sequence[str]
 ) -> tuple[Matrix, npt.NDArray[np.bool_], npt.NDArray[np.int64]]:
     """The features of all words [N, F], whether each is right [N], and its sentence [N]."""
-    found = [(features(each), right_words(each, line)) for each, line in zip(translations, references, strict=True)]
-    most = max((rows.shape[1] for rows, _ in found), default=0)  # a line without probabilities has fewer
-    of_sentences = [(at, *each) for at, each in enumerate(found) if each[0].shape[1] == most]
+    examples = [(features(each), right_words(each, line)) for each, line in zip(translations, references, strict=True)]
+    most = max((rows.shape[1] for rows, _ in examples), default=0)  # a line without probabilities has fewer
+    of_sentences = [(at, *each) for at, each in enumerate(examples) if each[0].shape[1] == most]
     return (
         np.concatenate([np.zeros((0, most)), *(rows for _, rows, _ in of_sentences)]),
         np.concatenate([np.zeros(0, np.bool_), *(right for _, _, right in of_sentences)]),

@@ -88,8 +88,8 @@ def explain(
         UserError: a text is blank or too long, the model has no such head, or the translation no such word.
     """
     if target is None:
-        own = [Request(text, context=context)]
-        ((translation, *_),) = translator.translate_chunk(keep_words(translator, own) if keeps else own)
+        requests = [Request(text, context=context)]
+        ((translation, *_),) = translator.translate_chunk(keep_words(translator, requests) if keeps else requests)
     else:
         (translation,) = translator.force([text], [target], [context])
     if not can_look(translation) or shows_nothing(text):

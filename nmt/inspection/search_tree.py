@@ -51,18 +51,18 @@ class BeamRecord:
     """The tree of a beam search or a greedy search for one sentence: `nodes`, each after its parent."""
 
     def __init__(
-        self, size: int, told: Callable[[list[int]], None] | None, score: Callable[[float, int], float] | None
+        self, size: int, hook: Callable[[list[int]], None] | None, score: Callable[[float, int], float] | None
     ) -> None:
         """Begin a record.
 
         Args:
             size: the number of hypotheses in the beam, 1 for greedy search.
-            told: called before each step with the tokens that are `certain`.
+            hook: called before each step with the tokens that are `certain`.
             score: that search ranks finished hypotheses by, of a log-probability and a number of tokens with the end of
                 sentence; None if it depends on more than these.
         """
         self.size = size
-        self._told, self._score = told, score
+        self._hook, self._score = hook, score
         self.nodes = [Node(None, -1, None, 0.0, 0.0, "open")]
         self._step: Step | None = None
         self._ids: Sequence[int] | None = None  # of the candidates, by which a search with a shortlist calls its tokens
@@ -112,8 +112,8 @@ class BeamRecord:
         if self._count:
             # Hypotheses that have ended keep their row, with probability zero.
             nodes = [self._child(parent, token) for parent, token in zip(nodes, tokens.tolist(), strict=True)]
-            if self._told is not None:
-                self._told(self.certain([node for node in nodes if node >= 0]))
+            if self._hook is not None:
+                self._hook(self.certain([node for node in nodes if node >= 0]))
         self._count += 1
         log_probs, weights, following = self._step(tokens, state.inner)
         self._pending = log_probs, nodes

@@ -175,7 +175,7 @@ def continuations(
     translator: Translator, target: Sequence[int], count: int, rows: Sequence[ForcedSource]
 ) -> list[tuple[list[int], list[float]]]:
     """For each row, the `count` tokens after `target`, the most probable each, and their log-probabilities."""
-    found: list[tuple[list[int], list[float]]] = []
+    sequences: list[tuple[list[int], list[float]]] = []
     with torch.inference_mode(), translator.compute.autocast():
         for batch in _batches(translator, rows):
             state, written, likely = _start(translator, batch), list[Tensor](), list[Tensor]()
@@ -188,8 +188,8 @@ def continuations(
                 else:
                     written.append(previous.cpu())
                     likely.append(best.cpu())
-            found += zip(torch.stack(written, 1).tolist(), torch.stack(likely, 1).tolist(), strict=True)
-    return found
+            sequences += zip(torch.stack(written, 1).tolist(), torch.stack(likely, 1).tolist(), strict=True)
+    return sequences
 
 
 def piece_log_probs(translator: Translator, target: Sequence[int], rows: Sequence[ForcedSource]) -> Tensor:

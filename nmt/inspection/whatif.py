@@ -95,8 +95,8 @@ def what_if(
         UserError: the text is blank or too long, the model has no attention to pin, it cannot write the prefix, or
             there is no such step or piece.
     """
-    own = [Request(text, prefix, context)]
-    ((baseline, *_),) = translator.translate_chunk(keep_words(translator, own) if keeps else own)
+    requests = [Request(text, prefix, context)]
+    ((baseline, *_),) = translator.translate_chunk(keep_words(translator, requests) if keeps else requests)
     if not can_look(baseline):
         raise UserError(
             "text: must be one line with words that the model can translate as a whole. Give a shorter sentence."
@@ -113,14 +113,14 @@ def what_if(
         changed = text if edits.text is None else edits.text
         before = context if edits.context is None else edits.context
         beginning = edits.prefix or prefix
-        pins, kept = {**translator.pins, **edits.pins}, list[int]()
+        pins, opening = {**translator.pins, **edits.pins}, list[int]()
         asked = Request(changed, beginning, before, pins)
         if edits.pins and edits.keep_words and shows_nothing(edits.prefix) and not shows_nothing(changed):
             free = baseline
             if changed != text:  # words of another sentence are not to be kept
                 ((free, *_),) = translator.translate_chunk([Request(changed, prefix, before)])
-            kept = _kept(translator, free, min(edits.pins), forced_characters(translator, prefix))
-            asked = asked._replace(begins=beginning_of(kept))
+            opening = _opening(translator, free, min(edits.pins), forced_characters(translator, prefix))
+            asked = asked._replace(begins=beginning_of(opening))
         elif keeps and not edits.pins:
             (asked,) = keep_words(translator, [asked])
         ((variant, *_),) = translator.translate_chunk([asked])
@@ -129,9 +129,9 @@ def what_if(
         check_pins(edits.pins, variant)
         forced = forced_characters(translator, beginning)
         result["variant"] = documented(translator, [variant], style, include, forced=forced)
-        for at, piece in enumerate(result["variant"]["hypotheses"][0]["pieces"] if kept else []):
-            piece["forced"] = at < len(kept)
-        result["kept"] = len(kept)
+        for at, piece in enumerate(result["variant"]["hypotheses"][0]["pieces"] if opening else []):
+            piece["forced"] = at < len(opening)
+        result["kept"] = len(opening)
         result["differences"] = {
             "words": word_differences(baseline.text.split(), variant.text.split()),
             "steps": _step_differences(translator, baseline, variant, before, pins),
@@ -139,7 +139,7 @@ def what_if(
     return result
 
 
-def _kept(translator: Translator, baseline: Translation, first: int, forced: int) -> list[int]:
+def _opening(translator: Translator, baseline: Translation, first: int, forced: int) -> list[int]:
     """The tokens of a translation before the `first` pinned step, and those of its `forced` characters.
 
     Raises:
@@ -242,7 +242,7 @@ def swept(translator: Translator, baseline: Translation, swept_steps: int | Sequ
         raise UserError(f"sweep={swept_steps}: the translation has no such step. Give 0 to {len(target) - 1}.")
     context, places = context_of(translator.tokenizer, baseline), _places(baseline, whole)
     rows = [ForcedSource(source, context, {**baseline.pins, **dict.fromkeys(steps, place)}) for *_, place in places]
-    own = piece_log_probs(translator, target[: steps[-1] + 1], rows)[:, steps[0] :].sum(1).tolist()
+    log_probs = piece_log_probs(translator, target[: steps[-1] + 1], rows)[:, steps[0] :].sum(1).tolist()
     vocabulary = translator.tokenizer.target
     ends_words = not whole and " " in baseline.text and _first_word(translator, target[steps[0] :]) == len(steps)
     count = len(steps) + ROOM * ends_words
@@ -250,7 +250,7 @@ def swept(translator: Translator, baseline: Translation, swept_steps: int | Sequ
     free = [ForcedSource(source, context, pins) for pins in pinned]
     continued = continuations(translator, target[: steps[0]], count, free)
     answers = []
-    for (sentence, text, place), log_prob, (tokens, likely) in zip(places, own, continued, strict=True):
+    for (sentence, text, place), log_prob, (tokens, likely) in zip(places, log_probs, continued, strict=True):
         count = _first_word(translator, tokens) if ends_words else len(tokens)
         tokens, best_log_prob, pieces = tokens[:count], sum(likely[:count]), vocabulary.pieces(tokens)
         answers.append(
