@@ -33,9 +33,9 @@ def signature(function: object, name: str) -> str:
     """How a function is called, without `self` and without the modules of its types."""
     if not callable(function):
         raise TypeError(f"{name} cannot be called.")
-    found = inspect.signature(function)
-    parameters = [parameter for parameter in found.parameters.values() if parameter.name != "self"]
-    return name + _QUOTED_TYPE.sub(r"\1", _MODULES.sub("", str(found.replace(parameters=parameters))))
+    call_signature = inspect.signature(function)
+    parameters = [parameter for parameter in call_signature.parameters.values() if parameter.name != "self"]
+    return name + _QUOTED_TYPE.sub(r"\1", _MODULES.sub("", str(call_signature.replace(parameters=parameters))))
 
 
 def prose(docstring: str) -> Iterator[str]:
@@ -43,9 +43,9 @@ def prose(docstring: str) -> Iterator[str]:
     listing = False
     linked = _OTHER_PAGE.sub(r"[\1](\1)", inspect.cleandoc(docstring))
     for line in linked.splitlines():
-        if found := _SECTION.fullmatch(line):
+        if section := _SECTION.fullmatch(line):
             listing = True
-            yield from (f"**{found[1]}**", "")
+            yield from (f"**{section[1]}**", "")
         elif listing and (item := _ITEM.fullmatch(line)):
             yield f"- `{item[1]}`: {item[2]}"
         elif listing and line.startswith(" "):

@@ -330,8 +330,8 @@ def pages(study: output.Study, root: Path) -> dict[Path, str]:
     if len(page.split()) > MOST_WORDS:
         raise UserError(f"{PAGE} has {len(page.split()):,} words, more than {MOST_WORDS:,}.")
 
-    def quoted(found: re.Match[str]) -> str:
-        begin, before, end = found.groups()
+    def quoted(match: re.Match[str]) -> str:
+        begin, before, end = match.groups()
         labels = {row: label for label, row in re.findall(r"^\| ([^|]*) \| `([\w-]+)` \|", before, re.MULTILINE)}
         return f"{begin}\n\n{study.quoted(labels) if labels else wrapped(short, 100).strip()}\n\n{end}"
 

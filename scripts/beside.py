@@ -58,8 +58,8 @@ def main(arguments: list[str]) -> int:
     for device in devices:
         choose_device(device)  # before any work
     steps, folder = planned(given, devices), Path(given["folder"])
-    chosen = select("steps=", given.get("steps"), [step.name for step in steps])
-    steps = [step for step in steps if step.name in (*chosen, "corpus")]
+    names = select("steps=", given.get("steps"), [step.name for step in steps])
+    steps = [step for step in steps if step.name in (*names, "corpus")]
     return measure(folder, steps, lambda step: work(step, folder, given), lambda: page(folder, steps))
 
 
@@ -114,10 +114,10 @@ def _outcome(results: Json) -> Json:
 
 def page(folder: Path, steps: list[Step]) -> str:
     """The table of all figures of the steps, in Markdown."""
-    found = known(folder, [step.name for step in steps])
+    all_figures = known(folder, [step.name for step in steps])
     rows, notes = [], []
     for step in steps[1:]:
-        figures = found.get(step.name, {})
+        figures = all_figures.get(step.name, {})
         outcome = _outcome(figures)
         training, translating = outcome.get("training", {}), outcome.get("translating", {})
         cells = [_figure(training, "tokens_per_second"), _ratio(training)]
@@ -126,7 +126,7 @@ def page(folder: Path, steps: list[Step]) -> str:
         title = f"{step.what.removesuffix(' beside ours')} {outcome.get('version', '')}".strip()
         rows.append([title, step.device, *cells])
         notes += [f"- {step.name} failed: {figures['failed']}"] if "failed" in figures else []
-    machines = [figures["machine"] for figures in found.values() if "machine" in figures]
+    machines = [figures["machine"] for figures in all_figures.values() if "machine" in figures]
     lines = ["# Beside other programs", ""]
     for machine in machines[:1]:
         lines += [

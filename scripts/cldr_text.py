@@ -37,14 +37,14 @@ def main(arguments: Sequence[str]) -> int:
     match arguments:
         case ["package"]:
             for kind, settings in KINDS.items():
-                _ship(f"{kind}.tsv.xz", "".join(_rows(made(kind, settings))))
+                _ship(f"{kind}.tsv.xz", "".join(_rows(corpus(kind, settings))))
             _ship("languages.json.xz", json.dumps(table(), ensure_ascii=False, separators=(",", ":")))
         case [kind, folder, *words] if kind in KINDS:
             given = key_values(words)
             if unknown := given.keys() - KINDS[kind].keys():
                 raise UserError(f"{min(unknown)}= is not a setting. Give {', '.join(KINDS[kind])}.")
             settings = KINDS[kind] | given
-            write(Path(folder), made(kind, settings), (settings["source"], settings["target"]), kind == "documents")
+            write(Path(folder), corpus(kind, settings), (settings["source"], settings["target"]), kind == "documents")
             print(
                 f"python -m nmt.train data=text data.source={settings['source']} data.target={settings['target']} "
                 f"data.train={folder}/train data.valid={folder}/valid data.test={folder}/test"
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def made(kind: str, settings: Mapping[str, str]) -> dict[str, list[Line]]:
+def corpus(kind: str, settings: Mapping[str, str]) -> dict[str, list[Line]]:
     """The lines of each split."""
     source, target = (Language(locale_of(settings[side])) for side in ("source", "target"))
     numbers = {}

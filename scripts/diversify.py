@@ -128,10 +128,10 @@ def _text(asked: list[str]) -> tuple[Split, list[Split], tuple[str, str], list[s
     text = source.read("train")
     text = text.without(text.empty_rows())
     others = [source.read(name) for name in source.splits() if name != "train"]
-    own, budgets = key_values(words), {f"trainer.{budget}" for budget in BUDGETS}
+    args, budgets = key_values(words), {f"trainer.{budget}" for budget in BUDGETS}
     given = budgets.intersection(word.partition("=")[0] for word in asked)
     left_out = budgets - given if given else set()
-    named = [f"{key}={value}" for key, value in own.items() if key.partition(".")[0] != "data" and key not in left_out]
+    named = [f"{key}={value}" for key, value in args.items() if key.partition(".")[0] != "data" and key not in left_out]
     return text, others, source.languages, named
 
 
@@ -199,10 +199,10 @@ def _train(job: Job, words: Sequence[str]) -> int:
     if job.is_trained:
         return 0
     source, target = job.languages
-    own = ["data=text", f"data.source={source}", f"data.target={target}"]
-    own += [f"data.train={job.fold / 'train'}", f"data.valid={job.fold.parent / 'valid'}"]
+    data_words = ["data=text", f"data.source={source}", f"data.target={target}"]
+    data_words += [f"data.train={job.fold / 'train'}", f"data.valid={job.fold.parent / 'valid'}"]
     print(f"{job.run}: train on the other folds.", flush=True)
-    return verb("train", *words, *own, f"name={job.run.name}", f"checkpoints={job.run.parent}", "resume=auto")
+    return verb("train", *words, *data_words, f"name={job.run.name}", f"checkpoints={job.run.parent}", "resume=auto")
 
 
 def _translate(job: Job, numbers: Mapping[str, int]) -> int:
@@ -229,13 +229,13 @@ def _merge(
         for name, output in job.outputs(numbers["samples"]).items():
             origin = f"{name} {job.languages[0]}-{job.languages[1]}"
             count = counts.setdefault(origin, Counter())
-            for pair, reference, made in _made(job, output, languages):
+            for pair, reference, translation in _fold_pairs(job, output, languages):
                 what = "kept"
-                if not made.strip():
+                if not translation.strip():
                     what = "empty"
                 elif pair in seen:
                     what = "known"
-                elif sentence_chrf(made, reference) < numbers["chrf"]:
+                elif sentence_chrf(translation, reference) < numbers["chrf"]:
                     what = "unlike"
                 count[what] += 1
                 if what == "kept":
@@ -246,11 +246,11 @@ def _merge(
     return {ORIGINAL: Counter(kept=len(pairs) * numbers["copies"], copies=numbers["copies"]), **counts}
 
 
-def _made(job: Job, output: Path, languages: tuple[str, str]) -> Iterator[tuple[tuple[str, str], str, str]]:
+def _fold_pairs(job: Job, output: Path, languages: tuple[str, str]) -> Iterator[tuple[tuple[str, str], str, str]]:
     """The pairs of a translated fold, each with the reference and the line that was made."""
-    own, references = (read_lines(_side(job.fold / "own", language)) for language in job.languages)
-    for line, reference, made in zip(own, references, read_lines(output), strict=True):
-        yield (line, made) if job.languages == languages else (made, line), reference, made
+    sources, references = (read_lines(_side(job.fold / "own", language)) for language in job.languages)
+    for line, reference, translation in zip(sources, references, read_lines(output), strict=True):
+        yield (line, translation) if job.languages == languages else (translation, line), reference, translation
 
 
 def _summary(
@@ -275,10 +275,10 @@ def _summary(
         *(f"data.train={folder / 'diversified'}", f"data.valid={folder / 'valid'}"),
         *([f"data.test=[{tests}]"] if tests else []),
     ]
-    own = [f"{key}={value}" for key, value in given.items() if key.startswith("data")]
+    data_words = [f"{key}={value}" for key, value in given.items() if key.startswith("data")]
     more, then = (
         " ".join(map(shell_word, ["python", "-m", "nmt.train", *line]))
-        for line in ([*text, *words, "name=more"], ["start=checkpoints/more", *own, "name=more-own"])
+        for line in ([*text, *words, "name=more"], ["start=checkpoints/more", *data_words, "name=more-own"])
     )
     return "\n".join(
         [

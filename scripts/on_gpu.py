@@ -71,10 +71,10 @@ def page_of(folder: Path) -> str:
     """The page of all figures in the folder."""
     from gpu.page import page
 
-    found = known(folder, [*LIMITS])
-    for figures in found.values():
+    all_figures = known(folder, [*LIMITS])
+    for figures in all_figures.values():
         figures.pop("seconds", None)
-    return page(found)
+    return page(all_figures)
 
 
 def work(step: Step, folder: Path, given: dict[str, str]) -> dict[str, Any]:
@@ -113,9 +113,9 @@ def unequal(variants: dict[str, Any]) -> dict[str, str]:
     from gpu.measures import MOST_DIFFERENT
 
     wrong = [
-        f"{name}: {own.get('error') or '{:.0e} in {}'.format(own['gradients'], own['parameter'])}"
-        for name, own in variants.items()
-        if "error" in own or not own["gradients"] <= MOST_DIFFERENT
+        f"{name}: {figures.get('error') or '{:.0e} in {}'.format(figures['gradients'], figures['parameter'])}"
+        for name, figures in variants.items()
+        if "error" in figures or not figures["gradients"] <= MOST_DIFFERENT
     ]
     return (
         {"failed": f"gradients differ from the CPU's by more than {MOST_DIFFERENT:g}: {'; '.join(wrong)}"}

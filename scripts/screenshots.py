@@ -92,13 +92,13 @@ def main(words: Sequence[str]) -> int:
         from playwright.sync_api import Error, sync_playwright
     except ImportError as error:
         raise UserError("The package playwright is missing. Install it: pip install -e '.[browser]'") from error
-    chosen = {name: settings[name] for name in ("text", "with") if settings[name]}
+    fragment = {name: settings[name] for name in ("text", "with") if settings[name]}
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium)
         page = browser.new_page(viewport={"width": WIDTH, "height": 900}, color_scheme="light")
         page.set_default_timeout(TIMEOUT)
         try:
-            page.goto(f"{settings['address']}#{urlencode(chosen)}")
+            page.goto(f"{settings['address']}#{urlencode(fragment)}")
             page.wait_for_selector(f"#{'beside' if settings['with'] else 'explain'}:not([hidden])")
         except Error as error:
             reason = error.message.splitlines()[0]

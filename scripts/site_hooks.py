@@ -31,7 +31,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     """Write the equations of a page as MathML; links to the notebook lead to its page."""
     if page.file.src_uri != PAGE:
         markdown = markdown.replace(f"({NOTEBOOK})", f"({PAGE})")
-    return _EQUATION.sub(lambda found: equation(found[1] or found[2], block=found[1] is not None), markdown)
+    return _EQUATION.sub(lambda match: equation(match[1] or match[2], block=match[1] is not None), markdown)
 
 
 def on_page_content(content: str, page: Any, config: Any, files: Any) -> str:
@@ -40,7 +40,7 @@ def on_page_content(content: str, page: Any, config: Any, files: Any) -> str:
         return content
     outputs = [each for cell in cells(Path(config.docs_dir, NOTEBOOK)) for each in cell.get("outputs", ())]
     for at, output in enumerate(outputs):
-        content = content.replace(f"<p>[output {at}]</p>", shown(output))
+        content = content.replace(f"<p>[output {at}]</p>", html_of(output))
     return content
 
 
@@ -57,8 +57,8 @@ def equation(latex: str, *, block: bool) -> str:
 
 def cells(notebook: Path) -> list[dict[str, Any]]:
     """The cells of a notebook."""
-    found: list[dict[str, Any]] = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-    return found
+    entries: list[dict[str, Any]] = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    return entries
 
 
 def notebook_page(notebook: Path) -> str:
@@ -76,7 +76,7 @@ def notebook_page(notebook: Path) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def shown(output: dict[str, Any]) -> str:
+def html_of(output: dict[str, Any]) -> str:
     """HTML of an output: what it displays, or its text."""
     data = {kind: "".join(value) for kind, value in output.get("data", {}).items() if not isinstance(value, dict)}
     if "text/html" in data:

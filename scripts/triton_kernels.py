@@ -75,8 +75,8 @@ def usage(binary: bytes) -> dict[str, int]:
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(binary)
         file.flush()
-        said = subprocess.run([tool, "--dump-resource-usage", file.name], capture_output=True, text=True, check=True)
-    return {name: int(value) for name, value in re.findall(r"(REG|STACK|SHARED|LOCAL):(\d+)", said.stdout)}
+        dump = subprocess.run([tool, "--dump-resource-usage", file.name], capture_output=True, text=True, check=True)
+    return {name: int(value) for name, value in re.findall(r"(REG|STACK|SHARED|LOCAL):(\d+)", dump.stdout)}
 
 
 def numbers(text: str) -> list[int]:
@@ -108,9 +108,9 @@ def main(words: list[str]) -> int:
         for kernel in kernels(slots, options.space, options.size, options.words):
             for low, spelled in (("fp32", "float32"), ("bf16", "bfloat16")):
                 done = compiled(kernel, low, options.capability)
-                own = usage(done.asm["cubin"])
-                spilled = own.get("STACK", 0) + own.get("LOCAL", 0)
-                figures = (kernel.warps, own["REG"], spilled, done.metadata.shared)
+                resources = usage(done.asm["cubin"])
+                spilled = resources.get("STACK", 0) + resources.get("LOCAL", 0)
+                figures = (kernel.warps, resources["REG"], spilled, done.metadata.shared)
                 row = f"| {kernel.name} | {spelled} | {' | '.join(map(str, figures))} |"
                 if row not in rows:
                     rows.append(row)

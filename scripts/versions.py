@@ -91,9 +91,9 @@ def compare(cases: Mapping[str, Version], rounds: int, label: str, unit: str, **
         for name in turn:
             answer = cases[name].ask(**order)
             speeds[name].append(answer[unit] / answer["seconds"])
-    before, now = (speeds[name] for name in cases)
-    ratios = [after / earlier for earlier, after in zip(before, now, strict=True)]
-    row = [label, *(f"{statistics.median(values):,.1f}" for values in (before, now))]
+    before, current = (speeds[name] for name in cases)
+    ratios = [after / earlier for earlier, after in zip(before, current, strict=True)]
+    row = [label, *(f"{statistics.median(values):,.1f}" for values in (before, current))]
     row.append(f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
     say(" | ".join(row))
     return "| " + " | ".join(row) + " |"

@@ -44,7 +44,7 @@ class AttentionSettings:
         query_size: int,
         value_size: int,
         context_size: int | None = None,
-        own: bool = False,
+        is_self_attention: bool = False,
         also: Sequence[Callable[..., Window]] = (),
     ) -> Attention:
         """Make the parts, for the sizes of one head, and compose them.
@@ -52,7 +52,7 @@ class AttentionSettings:
         Args:
             score, window, normaliser, read: make these parts.
             query_size, value_size, context_size: Dq, Dv and C; None for `value_size`.
-            own: whether it is self-attention, whose queries and memory come from one sequence.
+            is_self_attention: whether queries and memory come from one sequence.
             also: make more windows; a query sees nothing after itself with `Causal` among them.
 
         Raises:
@@ -66,14 +66,14 @@ class AttentionSettings:
         project = wanted if self.project is None else self.project
         inner = (size // heads,) * 3 if project else (query_size, value_size, size)
         made_score = score(query_size=inner[0], key_size=inner[1], size=inner[2], heads=heads)
-        self._check_coverage(own)
+        self._check_coverage(is_self_attention)
         if self.coverage:
             made_score.cover()
         made_window = window(query_size=inner[0], heads=heads)
         if made_window.adds_values and not (made_read.is_sum and inner[0] == inner[1]):
             rule = "needs a soft read, and values of the size of queries, which {key}.project=true gives them."
             raise SettingError("window.values", "true", f"{rule} Or give {{key}}.window.values=false.")
-        if own:
+        if is_self_attention:
             _check_self_attention(made_read, made_window, Causal in also)
         projections = Projections(
             out=None if context_size == value_size else nn.Linear(value_size, context_size, False)
@@ -108,12 +108,12 @@ class AttentionSettings:
             rule = "must be 1 with {key}.read.objective=enumerate, which tries every slot of one head."
             raise SettingError("heads", heads, f"{rule} Give {{key}}.heads=1 or {{key}}.read.objective=sampled.")
 
-    def _check_coverage(self, own: bool) -> None:
+    def _check_coverage(self, is_self_attention: bool) -> None:
         """SettingError for coverage where there are no steps, or a loss of coverage without it."""
         if self.coverage_loss and not self.coverage:
             rule = "must be 0 without coverage. Give {key}.coverage=true."
             raise SettingError("coverage_loss", self.coverage_loss, rule)
-        if self.coverage and own:
+        if self.coverage and is_self_attention:
             rule = "must be false in self-attention, which computes all steps at once. Give {key}.coverage=false."
             raise SettingError("coverage", "true", rule)
 

@@ -47,7 +47,7 @@ class Memory(NamedTuple):
         """The slots of `other` after these; one where there is room."""
         if self.used is not None:
             place = self.used[:1]
-            keys, values = (own.index_copy(2, place, new) for own, new in zip(self[:2], other[:2], strict=True))
+            keys, values = (buffer.index_copy(2, place, new) for buffer, new in zip(self[:2], other[:2], strict=True))
             return Memory(keys, values, self.mask.index_copy(1, place, other.mask), None, self.used + 1)
         if not self.mask.shape[1]:
             return other

@@ -28,14 +28,14 @@ def plain_r_drop_loss(
 ) -> tuple[Tensor, Tensor]:
     """Autograd through the divergences and the cross-entropy; arguments and results are those of `r_drop_loss`."""
     first, second = logits.chunk(2)
-    own = None if real is None else real.chunk(2)[0]
+    first_real = None if real is None else real.chunk(2)[0]
     if cut:
-        loss, plain = smoothed_cross_entropy(first, targets.chunk(2)[0], smoothing, own)
+        loss, plain = smoothed_cross_entropy(first, targets.chunk(2)[0], smoothing, first_real)
         with torch.no_grad():
-            of_second = smoothed_cross_entropy(second, targets.chunk(2)[1], 0.0, own)[1]
-        return loss + strength * divergences(first, second, own, both=False), torch.cat([plain, of_second])
+            of_second = smoothed_cross_entropy(second, targets.chunk(2)[1], 0.0, first_real)[1]
+        return loss + strength * divergences(first, second, first_real, both=False), torch.cat([plain, of_second])
     loss, plain = smoothed_cross_entropy(logits, targets, smoothing, real)
-    return loss + strength / 2 * divergences(first, second, own), plain
+    return loss + strength / 2 * divergences(first, second, first_real), plain
 
 
 def fast_r_drop_loss(
@@ -89,7 +89,7 @@ class _RDrop(torch.autograd.Function):
         of_first, of_second = of_rows.chunk(2)
         log_ratio = torch.sub(first, second).sub_((of_first - of_second).unsqueeze(1))
         # A product of each row with a row stores no [N, V] of products.
-        expected = [torch.bmm(own.unsqueeze(1), log_ratio.unsqueeze(2)).flatten() for own in probabilities.chunk(2)]
+        expected = [torch.bmm(half.unsqueeze(1), log_ratio.unsqueeze(2)).flatten() for half in probabilities.chunk(2)]
         if cut:
             losses = torch.cat([losses.chunk(2)[0] + strength * expected[0], torch.zeros_like(of_second)])
         else:
@@ -99,17 +99,17 @@ class _RDrop(torch.autograd.Function):
         if real is not None:
             losses, plain = losses.masked_fill(~real, 0), plain.masked_fill(~real, 0)
         ctx.save_for_backward(targets, real)
-        ctx.kept, ctx.smoothing = (probabilities, log_ratio, *expected), smoothing
+        ctx.intermediates, ctx.smoothing = (probabilities, log_ratio, *expected), smoothing
         ctx.strength, ctx.cut = strength, cut
         ctx.mark_non_differentiable(plain)
         return losses.sum(), plain
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None, None, None]:
-        if ctx.kept is None:
+        if ctx.intermediates is None:
             raise RuntimeError("the gradient of this loss can be taken only once: it overwrites probabilities")
         targets, real = ctx.saved_tensors
-        (probabilities, log_ratio, by_first, by_second), ctx.kept = ctx.kept, None
+        (probabilities, log_ratio, by_first, by_second), ctx.intermediates = ctx.intermediates, None
         outer = gradients[0]
         share = outer * (ctx.strength if ctx.cut else ctx.strength / 2)
         result = torch.empty_like(probabilities)

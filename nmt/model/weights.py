@@ -44,8 +44,8 @@ def _written(identity: Mapping[str, str]) -> str:
 
 def strange(identity: Mapping[str, str], model: Seq2Seq) -> list[str]:
     """Return the settings in which weights of this identity belong to another model."""
-    own = model.identity
-    return [key for key, value in identity.items() if own.get(key) != value]
+    model_identity = model.identity
+    return [key for key, value in identity.items() if model_identity.get(key) != value]
 
 
 def not_finite(tree: object, name: str = "") -> str:

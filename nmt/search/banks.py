@@ -90,9 +90,9 @@ class Banks(OneBank):
         self._table = States([tries[_spelled(each)] for each in limits.constraints], device)
         self._states = self._table.starts  # [N]
         # The tokens of the alternatives of each sentence, which are never rivals of a constraint.
-        own = [sorted(tries[_spelled(each)].tokens) for each in limits.constraints]
-        longest = max(map(len, own))
-        self._own = torch.tensor([each + [limits.eos] * (1 + longest - len(each)) for each in own], device=device)
+        tokens = [sorted(tries[_spelled(each)].tokens) for each in limits.constraints]
+        longest = max(map(len, tokens))
+        self._tokens = torch.tensor([each + [limits.eos] * (1 + longest - len(each)) for each in tokens], device=device)
         self._slots = self._masks() if any(c.slots for each in limits.constraints for c in each) else None
         self.cost = torch.zeros(count, 1, dtype=torch.float64, device=device)
         self._coverage = torch.zeros(count, 0 if self._slots is None else self._slots.shape[1], device=device)
@@ -133,8 +133,8 @@ class Banks(OneBank):
         # Some of the best tokens may be impossible: the end, and what completes an alternative once more.
         # A sentence looks at as many as alone, whatever the others of its batch need.
         values, words = largest(log_probs, min(size + 1 + self._widest, log_probs.shape[1]))
-        own = self._most[sentence_of].unsqueeze(1)
-        beyond = torch.arange(words.shape[1], device=words.device) > size + own
+        margin = self._most[sentence_of].unsqueeze(1)
+        beyond = torch.arange(words.shape[1], device=words.device) > size + margin
         values = values.masked_fill(beyond, float("-inf"))
         need = table.need[self._states]
         is_open = need > 0
@@ -216,9 +216,9 @@ class Banks(OneBank):
             return self._costs == 0
         masks = self._slots[sentence_of]
         heads = list(self._limits.heads) or slice(None)
-        looked = weights[:, heads, : masks.shape[2]].float().mean(1).unsqueeze(1)
-        mass = (looked * masks).sum(2)
-        stands = (mass >= looked.masked_fill(masks, -1.0).amax(2)) | ~masks.any(2)
+        mean_weights = weights[:, heads, : masks.shape[2]].float().mean(1).unsqueeze(1)
+        mass = (mean_weights * masks).sum(2)
+        stands = (mass >= mean_weights.masked_fill(masks, -1.0).amax(2)) | ~masks.any(2)
         met = (self._table.kinds[self._states] & MET) > 0
         on_met = (mass * met).sum(1)
         self.cost = self.cost + (_AGAIN * torch.where(on_met > 0.5, on_met, 0.0)).double().view_as(self.cost)
@@ -236,8 +236,8 @@ class Banks(OneBank):
         banks, by_bank = needs.gather(1, order).sort(dim=1, stable=True)
         places = torch.arange(values.shape[1], device=values.device)
         ranks = (places - torch.searchsorted(banks, banks)).masked_fill(banks == _IMPOSSIBLE, values.shape[1])
-        kept = (ranks * (_IMPOSSIBLE + 1) + banks).topk(size, 1, largest=False).indices
-        flat: Tensor = order.gather(1, by_bank).gather(1, kept)
+        winners = (ranks * (_IMPOSSIBLE + 1) + banks).topk(size, 1, largest=False).indices
+        flat: Tensor = order.gather(1, by_bank).gather(1, winners)
         self.cost = cost.gather(1, flat)
         return flat
 
@@ -264,8 +264,8 @@ class Banks(OneBank):
             self._replaced = self._rivals.new_full((*self._times.shape, 1, words.shape[1]), -1)
         self._rivals, self._times, self._replaced = self._rivals[rows], self._times[rows], self._replaced[rows]
         before = rows[first]
-        own = self._own[sentences[before // (len(words) // len(sentences))]]
-        is_rival = (values[before] >= _DISPLACED) & (words[before].unsqueeze(2) != own.unsqueeze(1)).all(2)
+        alternatives = self._tokens[sentences[before // (len(words) // len(sentences))]]
+        is_rival = (values[before] >= _DISPLACED) & (words[before].unsqueeze(2) != alternatives.unsqueeze(1)).all(2)
         self._rivals[first] = words[before].masked_fill(~is_rival, -1)
         which, numbers = ((self._table.kinds[self._states] & MEETS) > 0).nonzero(as_tuple=True)
         if which.numel():

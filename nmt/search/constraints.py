@@ -43,7 +43,7 @@ class Edges(NamedTuple):
     ends: Sequence[bool]
 
 
-class Said(NamedTuple):
+class State(NamedTuple):
     """What a hypothesis has said.
 
     Attributes:
@@ -84,22 +84,22 @@ class Trie:
             if path:
                 self._children[path[:-1]].append(path[-1])
         # By path, edge and what is met of what the path completes: the next tokens, and what is said then.
-        self._following: dict[Said, tuple[list[int], list[Said]]] = {}
+        self._following: dict[State, tuple[list[int], list[State]]] = {}
         self._completed: dict[tuple[int, ...], int] = {}
         self._unmet: dict[int, tuple[bytes, int]] = {}
 
-    def following(self, said: Said) -> tuple[list[int], list[Said]]:
+    def following(self, state: State) -> tuple[list[int], list[State]]:
         """The tokens that may go on with an end of a path, and what is said after ordinary tokens and after each."""
-        met, path, edge = said
-        key = Said(met & self._completes(path), path, edge)
-        found = self._following.get(key)
-        if found is None:
+        met, path, edge = state
+        key = State(met & self._completes(path), path, edge)
+        entry = self._following.get(key)
+        if entry is None:
             ends = (path[start:] for start in range(len(path) + 1))
             tokens = list(dict.fromkeys(token for end in ends for token in self._children.get(end, ())))
             # After an ordinary token, the path is empty.
-            ordinary = [Said(self.after(key, token).met, (), edge) for token in _ORDINARY for edge in (False, True)]
-            found = self._following[key] = tokens, [*ordinary, *(self.after(key, token) for token in tokens)]
-        return found[0], [Said(met | each[0], each[1], each[2]) for each in found[1]]
+            ordinary = [State(self.after(key, token).met, (), edge) for token in _ORDINARY for edge in (False, True)]
+            entry = self._following[key] = tokens, [*ordinary, *(self.after(key, token) for token in tokens)]
+        return entry[0], [State(met | each[0], each[1], each[2]) for each in entry[1]]
 
     def _completes(self, path: tuple[int, ...]) -> int:
         """The constraints that a part of a path completes, as the bits of a number."""
@@ -111,9 +111,9 @@ class Trie:
             bits = self._completed[path] = sum(1 << number for number in complete)
         return bits
 
-    def after(self, said: Said, token: int) -> Said:
+    def after(self, state: State, token: int) -> State:
         """What is said after one more token."""
-        met, path, edge = said.met, (*said.path, token), said.edge
+        met, path, edge = state.met, (*state.path, token), state.edge
         while path not in self._missing or (path and not self._open(path, edge)):
             length = 1
             for end in range(len(path) - 1, 0, -1):
@@ -124,14 +124,14 @@ class Trie:
                     met, length = met | 1 << free[0], end
                     break
             edge, path = self._ends(path[length - 1]), path[length:]
-        return Said(met, path, edge)
+        return State(met, path, edge)
 
     def _open(self, path: tuple[int, ...], edge: bool) -> dict[int, int]:
         """The constraints that a path may belong to, with the number of tokens that are missing."""
-        found = self._missing.get(path, {})
+        counts = self._missing.get(path, {})
         if edge or self._starts(path[0]):
-            return found
-        return {number: missing for number, missing in found.items() if not self.constraints[number].whole}
+            return counts
+        return {number: missing for number, missing in counts.items() if not self.constraints[number].whole}
 
     def _starts(self, token: int) -> bool:
         """Whether a word starts with a token."""
@@ -140,9 +140,9 @@ class Trie:
     def _ends(self, token: int) -> bool:
         return self._edges is None or (token >= 0 and self._edges.ends[token])
 
-    def look(self, said: Said) -> tuple[int, bytes]:
+    def look(self, state: State) -> tuple[int, bytes]:
         """The number of tokens that suffice to meet all constraints, and what the last token means for each."""
-        met, path, edge = said
+        met, path, edge = state
         if met not in self._unmet:
             bits = [met >> number & 1 for number in range(len(self._shortest))]
             need = sum(count for count, bit in zip(self._shortest, bits, strict=True) if not bit)
@@ -176,8 +176,8 @@ class States:
     """
 
     def __init__(self, tries: Sequence[Trie], device: torch.device) -> None:
-        self._numbers: dict[Trie, dict[Said, int]] = {trie: {} for trie in tries}
-        self._rows: list[tuple[Trie, Said]] = []
+        self._numbers: dict[Trie, dict[State, int]] = {trie: {} for trie in tries}
+        self._rows: list[tuple[Trie, State]] = []
         # Of the last ones, which are not in the tables yet.
         self._needs, self._kinds, self._firsts = list[int](), bytearray(), list[bool]()
         self._count = max(len(trie.constraints) for trie in tries)
@@ -187,19 +187,19 @@ class States:
         self.kinds = torch.zeros(0, self._count, dtype=torch.uint8, device=device)
         self.tokens = self.following = self.need.new_zeros(0, 0)
         self.ordinary = self.need.new_zeros(0, 4)
-        self.starts = torch.tensor([self._number(trie, Said()) for trie in tries], device=device)
+        self.starts = torch.tensor([self._number(trie, State()) for trie in tries], device=device)
         self.expand(self.starts)
 
-    def _number(self, trie: Trie, said: Said) -> int:
+    def _number(self, trie: Trie, state: State) -> int:
         numbers = self._numbers[trie]
-        number = numbers.get(said)
+        number = numbers.get(state)
         if number is None:
-            number = numbers[said] = len(self._rows)
-            need, kinds = trie.look(said)
-            self._rows.append((trie, said))
+            number = numbers[state] = len(self._rows)
+            need, kinds = trie.look(state)
+            self._rows.append((trie, state))
             self._needs.append(need)
             self._kinds += kinds.ljust(self._count, b"\0")
-            self._firsts.append(len(said.path) == 1)
+            self._firsts.append(len(state.path) == 1)
         return number
 
     def expand(self, numbers: Tensor) -> None:
@@ -208,8 +208,8 @@ class States:
         if not rows:
             return
         tokens, following = list[Sequence[int]](), list[list[int]]()
-        for trie, said in map(self._rows.__getitem__, rows):
-            next_tokens, after = trie.following(said)
+        for trie, state in map(self._rows.__getitem__, rows):
+            next_tokens, after = trie.following(state)
             tokens.append(next_tokens)
             following.append([self._number(trie, each) for each in after])
         new, missing = len(self._needs), max(map(len, tokens)) - self.tokens.shape[1]

@@ -87,7 +87,7 @@ class FixedBeam:
         self._rows = torch.arange(0, count * size, size, device=device).unsqueeze(1)
         self._firsts = (self._rows // size).expand(count, size).flatten()
         repeated = state.select(self._firsts)
-        self.state: Any = _pytree.tree_map_only(Tensor, _own, repeated)
+        self.state: Any = _pytree.tree_map_only(Tensor, _writable, repeated)
         self.lengths = limits.lengths.clone()
         self.slots = None if limits.slots is None else limits.slots.clone()
         self.finished = Finished.none(count, size, device)
@@ -143,11 +143,11 @@ class FixedBeam:
             log_probs, weights, following = step(self.tokens, self.state)
         finally:
             torch.set_autocast_cache_enabled(cached)
-        size, here, position = self.search.beam_size, self.position.view(1), self.position + 1
+        size, index, position = self.search.beam_size, self.position.view(1), self.position + 1
         if weights is not None:
             if self.weights is None:
                 self.weights = weights.new_zeros(self.path.shape[1], *weights.shape)
-            self.weights.index_copy_(0, here, weights.unsqueeze(0))
+            self.weights.index_copy_(0, index, weights.unsqueeze(0))
         lengths = self.lengths.repeat_interleave(size, output_size=len(log_probs))
         allowed = self.forbid(log_probs, lengths, position)
         values, words = largest(allowed, min(size, allowed.shape[1]))
@@ -155,7 +155,7 @@ class FixedBeam:
         covered = self._covered(weights)
         place = position, self.lengths, self.search.nbest
         of_step = self.search.advance((values, words), self.log_probs, covered, self.finished, place, self.bank)
-        self.path.index_copy_(1, here, torch.stack([of_step.words, of_step.parents]).int().unsqueeze(1))
+        self.path.index_copy_(1, index, torch.stack([of_step.words, of_step.parents]).int().unsqueeze(1))
         _copy(self.finished, of_step.finished)
         self.tokens.copy_(of_step.words.flatten())
         self.log_probs.copy_(of_step.log_probs)  # finished sentences go on, too: what they find no longer wins
@@ -182,7 +182,7 @@ class FixedBeam:
         return weights
 
 
-def _own(tensor: Tensor) -> Tensor:
+def _writable(tensor: Tensor) -> Tensor:
     """The tensor as one that can be written to."""
     return tensor.clone() if 0 in tensor.stride() and tensor.numel() > 1 else tensor
 

@@ -27,13 +27,13 @@ class Merging:
         totals, order = (log_probs.unsqueeze(2) + values).flatten(1).sort(1, descending=True)
         worse: tuple[list[int], list[int]] = ([], [])
         for row, sentence in enumerate(sentences.tolist()):
-            best, kept, tokens = self._best[sentence], 0, words[row].tolist()
+            best, survivors, tokens = self._best[sentence], 0, words[row].tolist()
             for place, total in zip(order[row].tolist(), totals[row].tolist(), strict=True):
-                if kept == most or total == float("-inf"):
+                if survivors == most or total == float("-inf"):
                     break
                 text = self._after(row * width + place // each, tokens[place])
                 if total > best.get(text, float("-inf")):
-                    best[text], kept = total, kept + 1
+                    best[text], survivors = total, survivors + 1
                 else:
                     worse[0].append(row)
                     worse[1].append(place)

@@ -235,8 +235,8 @@ _ENDS = {
 
 def _judgement(kind: str, best: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
     at = f"the validation loss was lowest at step {int(best['step']):,} ({best['valid_loss']:.3f})" if best else ""
-    kept = [int(row["step"]) for row in rows if row.get("best")]
-    weights = f"The weights of step {kept[-1]:,} are used. " if kept else ""
+    best_steps = [int(row["step"]) for row in rows if row.get("best")]
+    weights = f"The weights of step {best_steps[-1]:,} are used. " if best_steps else ""
     judgements = {
         "none": "It was never validated, so it cannot be judged: train longer.",
         "diverged": "The validation loss is no longer a number: the learning rate is too high for this text.",

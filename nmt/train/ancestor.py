@@ -40,7 +40,7 @@ SHAPED = PARTS[:5]
 #: How many times smaller the learning rate is than that of a run that began without another one.
 SLOWER = 10
 #: Names of parameters in a message, lines that are looked at for unknown pieces, and how many of those are shown.
-SHOWN, LINES, UNKNOWN = 6, 20_000, 8
+NAMES, LINES, UNKNOWN = 6, 20_000, 8
 
 
 @dataclass(frozen=True)
@@ -239,22 +239,22 @@ def continued(config: DictConfig, overrides: Sequence[str], ancestor: Ancestor, 
     return [*(f"{key}={value}" for key, value in defaults.items()), *overrides]
 
 
-def check_languages(own: tuple[str, str], ancestor: Ancestor) -> list[str]:
+def check_languages(pair: tuple[str, str], ancestor: Ancestor) -> list[str]:
     """Notes on languages that are not those of the run.
 
     Raises:
         UserError: source and target have changed places.
     """
-    theirs = ancestor.run.languages
-    if own == theirs or {*own, *theirs} & {*UNNAMED}:
+    prior = ancestor.run.languages
+    if pair == prior or {*pair, *prior} & {*UNNAMED}:
         return []
-    if own == theirs[::-1]:
+    if pair == prior[::-1]:
         raise UserError(
-            f"{ancestor.folder} translates from {theirs[0]} to {theirs[1]}, and this text is {own[0]} to {own[1]}. "
-            f"Give {theirs[0]} first: data.files=[SOURCE,TARGET], or data.columns=[SOURCE,TARGET] of a table."
+            f"{ancestor.folder} translates from {prior[0]} to {prior[1]}, and this text is {pair[0]} to {pair[1]}. "
+            f"Give {prior[0]} first: data.files=[SOURCE,TARGET], or data.columns=[SOURCE,TARGET] of a table."
         )
     return [
-        f"warning: {ancestor.folder} translates from {theirs[0]} to {theirs[1]}, and this text is {own[0]} to {own[1]}."
+        f"warning: {ancestor.folder} translates from {prior[0]} to {prior[1]}, and this text is {pair[0]} to {pair[1]}."
     ]
 
 
@@ -300,5 +300,5 @@ def _part(word: str) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
-    return f"{', '.join(names[:SHOWN])}{more}"
+    more = f" and {len(names) - NAMES:,} more" if len(names) > NAMES else ""
+    return f"{', '.join(names[:NAMES])}{more}"

@@ -48,7 +48,7 @@ class AncestorText:
         split = self._read(name)
         if not self._is_same(split):
             changed = f"The text of {name} has changed since {self.run.folder} was trained."
-            raise UserError(changed if self.data in (None, "run") else f"{self._shown} has another text of {name}.")
+            raise UserError(changed if self.data in (None, "run") else f"{self._word} has another text of {name}.")
         return split
 
     def read_for_mix(self, needs: str, known: str | None, say: Callable[[str], None]) -> Split:
@@ -66,17 +66,17 @@ class AncestorText:
         if known is not None and split.fingerprint() != known:
             raise UserError(f"{needs}, which has changed since this run began. Restore it, or train a new run.")
         if known is None and not self._is_same(split):
-            say(f"{self._shown} is not the text that {self.run.folder} was trained on. It is mixed in all the same.")
+            say(f"{self._word} is not the text that {self.run.folder} was trained on. It is mixed in all the same.")
         return split
 
     @property
-    def _shown(self) -> str:
+    def _word(self) -> str:
         data = self.data or ()
         return f"start_data={data if isinstance(data, str) else '[' + ','.join(data) + ']'}"
 
     def _is_same(self, split: Split) -> bool:
-        own = split.fingerprint()
-        return bool(self.run.facts.get("text", {}).get(split.name, own) == own)
+        fingerprint = split.fingerprint()
+        return bool(self.run.facts.get("text", {}).get(split.name, fingerprint) == fingerprint)
 
     def _read(self, name: str) -> Split:
         config, files = self.run.config, self.run.files
@@ -132,10 +132,10 @@ class AncestorText:
         if "root" in settings or choice == "text":
             keys = ["root"] if "root" in settings else ["train", "valid"]
             if len(names) != len(keys):
-                raise UserError(f"{self._shown}: the text of {self.run.folder} is data={choice}. Give {self._place()}.")
+                raise UserError(f"{self._word}: the text of {self.run.folder} is data={choice}. Give {self._place()}.")
             changes = {**dict(zip(keys, names, strict=True)), **({"test": None} if choice == "text" else {})}
         elif not names:
-            raise UserError(f"{self._shown} names no text. Give {self._place()}.")
+            raise UserError(f"{self._word} names no text. Give {self._place()}.")
         else:
             settings = settings if "files" in settings else compose("train", ["data=files"]).data
             languages = dict(zip(("source", "target"), self.run.languages, strict=True))

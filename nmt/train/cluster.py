@@ -63,16 +63,16 @@ def submit(script: str, place: Path) -> None:
     Raises:
         UserError: it has, it refuses the script, or there is no queue.
     """
-    waiting = _told(["squeue", "--me", "--noheader", "--format=%i", f"--name={place.name}"])
+    waiting = _output_of(["squeue", "--me", "--noheader", "--format=%i", f"--name={place.name}"])
     if waiting:
         raise UserError(
             f"The jobs of {place} are in the queue already: {' '.join(waiting.split())}. Wait until they end, or "
             f"cancel them: scancel --me --name={shell_word(place.name)}"
         )
-    print_message(_told(["sbatch"], script))
+    print_message(_output_of(["sbatch"], script))
 
 
-def _told(command: Sequence[str], script: str = "") -> str:
+def _output_of(command: Sequence[str], script: str = "") -> str:
     try:
         done = subprocess.run(command, input=script, env=environment(), capture_output=True, text=True, check=False)
     except OSError as error:

@@ -40,11 +40,11 @@ def keep_text(recipe: Recipe, run: Run, pairs: EncodedPairs, tokenizer: Tokenize
 
 def examples(source: Sequence[str], target: Sequence[str]) -> list[list[str]]:
     """Short pairs of a validation set, each with another source."""
-    found = dict[str, str]()
+    pairs = dict[str, str]()
     for line, translation in zip(source[:LINES], target[:LINES], strict=True):
         short = len(line) in CHARACTERS if unspaced(line) else len(line.split()) in WORDS and len(line) <= 80
         if short and 0 < len(translation.strip()) <= 400 and "\t" not in line:
-            found.setdefault(line.strip(), translation.strip())
-        if len(found) == EXAMPLES:
+            pairs.setdefault(line.strip(), translation.strip())
+        if len(pairs) == EXAMPLES:
             break
-    return [[*pair] for pair in found.items()]
+    return [[*pair] for pair in pairs.items()]

@@ -166,9 +166,9 @@ def checked_data(config: DictConfig, run: Run, given: DictConfig) -> DictConfig:
     """
     if run.is_own():
         return config
-    saved, said = (without_classes(OmegaConf.to_container(each.data, resolve=True)) for each in (config, given))
+    saved, command_line = (without_classes(OmegaConf.to_container(each.data, resolve=True)) for each in (config, given))
     same = config.choices["data"] == given.choices["data"] and all(
-        said.get(key, ABSENT) == value for key, value in saved.items()
+        command_line.get(key, ABSENT) == value for key, value in saved.items()
     )
     start = config.get("start")
     starts = {key: config.get(key) for key in ("start", "start_data")}

@@ -349,10 +349,10 @@ class _Session:
     def _show(self, example: Translation) -> None:
         """Print a translation with its links."""
         self.say(EXAMPLE_FOLLOWS)
-        found = [] if example.weights is None else links(example)
+        word_links = [] if example.weights is None else links(example)
         words = example.source.split(), example.text.split()
-        shown, logged = (linked(*words, found, stream) for stream in (sys.stderr, io.StringIO()))
-        for line, plain in zip(shown, logged, strict=True):
+        screen_lines, log_lines = (linked(*words, word_links, stream) for stream in (sys.stderr, io.StringIO()))
+        for line, plain in zip(screen_lines, log_lines, strict=True):
             print(f"  {line}", file=sys.stderr, flush=True)
             if self.run is not None:
                 self.run.log(f"  {plain}")

@@ -116,12 +116,12 @@ class Transfer:
         why = "pairs that were learnt" if name == OWN and self.recipe.learns_all else "sentences, too few for BLEU"
         return f"{title} ({sentences:,} {why}): {old_count:,} translated as in the text before, {new_count:,} now"
 
-    def _prepare(self, tokenizer: Tokenizer, own: Translate, known: str | None) -> dict[str, str]:
+    def _prepare(self, tokenizer: Tokenizer, exam: Translate, known: str | None) -> dict[str, str]:
         """Make what translates both validation sets; return the fingerprint of the earlier one, as far as it is there.
 
         `known` is the fingerprint of the one that was translated before the first update.
         """
-        self._exams = {OWN: own}
+        self._exams = {OWN: exam}
         ancestor = self.recipe.ancestor
         assert ancestor is not None
         try:

@@ -50,10 +50,10 @@ class Board:
             for number, translation in enumerate(translations):
                 text = f"{markdown(translation.source)}\n\n> {markdown(translation.text)}"  # the page takes Markdown
                 self._writer.add_text(f"samples/{number}", text, step)
-                shown = {"attention": translation if translation.weights is not None else None}
+                maps = {"attention": translation if translation.weights is not None else None}
                 if number < len(views) and (seen := views[number]) is not None:
-                    shown |= {"encoder_self_attention": seen.encoder, "decoder_self_attention": seen.decoder}
-                for name, view in shown.items():
+                    maps |= {"encoder_self_attention": seen.encoder, "decoder_self_attention": seen.decoder}
+                for name, view in maps.items():
                     if view is not None:
                         picture = pixels(figure(view, head=ALL if Heads(view.heads).layers else AUTO))
                         self._writer.add_image(f"{name}/{number}", picture, step, dataformats="HWC")

@@ -106,11 +106,11 @@ class Display:
         """Print a line, and write it to the log."""
         self._progress.say(line)
 
-    def show_update(self, update: Update, spent: Spent, share: float, now: bool = True) -> None:
-        """Show an update after which `share` of the budget is used; `now` if it is the last one so far."""
+    def show_update(self, update: Update, spent: Spent, share: float, is_latest: bool = True) -> None:
+        """Show an update after which `share` of the budget is used; `is_latest` if it is the last one so far."""
         means = self.means
         means.add(update)
-        if now:
+        if is_latest:
             means.look_at_clock()
         seconds_left = spent.minutes * 60 * (1 - share) / share if share else math.inf
         self._progress.update(

@@ -68,8 +68,8 @@ def follow(learner: Learner, batches: TokenBatches, seed: int, state: dict[str, 
         while (order := processes.share()) is not None:
             processes.seed(seed, order.step)
             plan = batches.plan(order.epoch)[order.batch : order.batch + order.batches]
-            own = [batches.collate(indices, order.epoch) for indices in plan[processes.rank :: processes.count]]
-            learner.update(own, order.step, order.share)
+            group = [batches.collate(indices, order.epoch) for indices in plan[processes.rank :: processes.count]]
+            learner.update(group, order.step, order.share)
             if order.step % TIDY_EVERY == 0:
                 learner.read()  # the leader shows the numbers
                 if not learner.compute.on_gpu:

@@ -43,6 +43,6 @@ def guided_alignment(weights: Tensor, links: Tensor, heads: Sequence[int] | None
         [B, T].
     """
     # Not by a list of indices, which would be copied to a GPU, for which the host waits.
-    chosen = weights if heads is None else torch.stack([weights[:, head] for head in heads], 1)
-    mean = chosen.float().mean(1)
+    head_weights = weights if heads is None else torch.stack([weights[:, head] for head in heads], 1)
+    mean = head_weights.float().mean(1)
     return -(links * torch.log(mean.clamp_min(LEAST))).sum(2)

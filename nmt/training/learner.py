@@ -251,7 +251,7 @@ def _read(update: _Unread, numbers: list[float], sums: Sequence[float] | None = 
     known = Update(total, plain, update.tokens, norm, update.rate)
     if math.isfinite(total) and math.isfinite(norm):
         return known._replace(splits=update.splits)
-    bad = [batch for batch, own in zip(update.batches, pairs, strict=True) if not math.isfinite(own[0])]
+    bad = [batch for batch, pair in zip(update.batches, pairs, strict=True) if not math.isfinite(pair[0])]
     rows = [row for batch in bad or update.batches for row in batch.rows.tolist()]
     return known._replace(skipped=True, rows=rows)
 

@@ -196,7 +196,7 @@ class TrainingLoop:
         updates = self.learner.read() if update is None else [update]
         for left, known, (order, spent) in zip(reversed(range(len(unread))), updates, unread, strict=True):
             self._notice(known, order)
-            self.display.show_update(known, spent, self.budget.share(spent), now=not left)
+            self.display.show_update(known, spent, self.budget.share(spent), is_latest=not left)
         self._read_at = time.monotonic()
 
     def _notice(self, update: Update, order: Order) -> None:

@@ -145,8 +145,8 @@ def _terms(
             yield (term * mask).sum()
     if guided and batch.links.numel() and decoded.weights is not None:
         heads = guided_heads(model.decoder.heads, guided_head)
-        own = decoded.weights[..., : batch.links.shape[-1]]  # slots beyond are those of the context
-        yield guided * guided_alignment(own, batch.links, heads).sum()
+        source_weights = decoded.weights[..., : batch.links.shape[-1]]  # slots beyond are those of the context
+        yield guided * guided_alignment(source_weights, batch.links, heads).sum()
 
 
 def _draws(model: Seq2Seq) -> list[Read]:

@@ -36,16 +36,16 @@ class Averaging:
         # A young average follows closely. Otherwise, short runs would stay near their initial weights.
         return max(1 - self.decay, 9 / (10 + count)) if count else 1.0
 
-    def after_update(self, made: bool = True) -> None:
-        """Call after every update; `made` is false if it was skipped."""
+    def after_update(self, is_applied: bool = True) -> None:
+        """Call after every update; `is_applied` is false if it was skipped."""
         if self._moving is None:
             return
         averages, current = list[Tensor](self._moving.module.parameters()), list[Tensor](self.model.parameters())
         with torch.no_grad():
             # Not by AveragedModel.update_parameters: it copies the count to the GPU, which makes the host wait.
-            if made and self.share == 1:
+            if is_applied and self.share == 1:
                 torch._foreach_copy_(averages, current)
-            elif made:
+            elif is_applied:
                 torch._foreach_lerp_(averages, current, self.share)
         self._follow_buffers()
         self.count_update()

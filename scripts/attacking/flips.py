@@ -5,7 +5,7 @@ import random
 from pathlib import Path
 
 from attacking.kills import course
-from attacking.victim import Result, Said, copy_of, said, victim
+from attacking.victim import Ending, Result, copy_of, run_verb, victim
 from nmt.system.errors import UserError
 
 #: Files that only a resumed training reads.
@@ -49,17 +49,17 @@ def _flip(path: Path, bit: int) -> None:
     path.write_bytes(data)
 
 
-def _translate(run: Path, folder: Path) -> tuple[Said, bytes]:
+def _translate(run: Path, folder: Path) -> tuple[Ending, bytes]:
     output = folder / "out.txt"
     output.unlink(missing_ok=True)
-    ended = said("translate", f"run={run}", f"input={folder / 'in.txt'}", f"output={output}", "shortlist=20")
+    ended = run_verb("translate", f"run={run}", f"input={folder / 'in.txt'}", f"output={output}", "shortlist=20")
     return ended, output.read_bytes() if output.exists() else b""
 
 
-def _resume(run: Path) -> tuple[Said, bytes]:
+def _resume(run: Path) -> tuple[Ending, bytes]:
     """Two more updates; what is compared are the weights and the history without its times."""
-    before = said("check", f"run={run}")
-    ended = said("train", f"name={run.name}", f"checkpoints={run.parent}", "resume=true", "trainer.steps=62")
+    before = run_verb("check", f"run={run}")
+    ended = run_verb("train", f"name={run.name}", f"checkpoints={run.parent}", "resume=true", "trainer.steps=62")
     if before.status or "If you have not edited" in before.output:
         ended = ended._replace(output=CHECKED)
     last = run / "last.safetensors"
@@ -70,7 +70,7 @@ def _resume(run: Path) -> tuple[Said, bytes]:
     return ended, (last.read_bytes() if last.exists() else b"") + validations
 
 
-def judge(result: Result, bit: int, ended: tuple[Said, bytes], same: tuple[Said, bytes] | None, run: Path) -> None:
+def judge(result: Result, bit: int, ended: tuple[Ending, bytes], same: tuple[Ending, bytes] | None, run: Path) -> None:
     """Noticed if nmt refuses, warns, or says so when it is asked with nmt.check; harmless if it does the same."""
     assert same is not None
     how, outcome = ended
@@ -84,7 +84,7 @@ def judge(result: Result, bit: int, ended: tuple[Said, bytes], same: tuple[Said,
         result.add("said, and done without the file")
     elif outcome == same[1]:
         result.add("harmless")
-    elif how.output == CHECKED or "If you have not edited" in said("check", f"run={run}").output:
+    elif how.output == CHECKED or "If you have not edited" in run_verb("check", f"run={run}").output:
         result.add("said by nmt.check")
     else:
         result.fail(f"bit {bit}: not noticed, and the outcome differs")

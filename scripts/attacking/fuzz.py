@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from attacking.victim import Result, said, victim
+from attacking.victim import Result, run_verb, victim
 from nmt import api
 from nmt.data.sources import UserFiles
 from nmt.system.errors import UserError
@@ -72,7 +72,7 @@ def translating(run: Path, count: int, seed: int, folder: Path) -> Result:
         lines = [line(generator) for _ in range(min(LINES, count - first))]
         source.write_bytes("".join(f"{each}\n" for each in lines).encode())
         target.unlink(missing_ok=True)
-        ended = said("translate", f"run={run}", f"input={source}", f"output={target}", "device=cpu", "threads=1")
+        ended = run_verb("translate", f"run={run}", f"input={source}", f"output={target}", "device=cpu", "threads=1")
         output = target.read_bytes().decode().split("\n")[:-1] if target.exists() else []
         if ended.status or ended.traceback or len(output) != len(lines):
             result.fail(f"lines {first} and on: {len(output)} lines, status {ended.status}, {ended.traceback}")

@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from attacking.victim import SMALL, Result, said
+from attacking.victim import SMALL, Result, run_verb
 
 #: Updates between two kills, about, and seconds of start-up in which a kill may come as well.
 UPDATES, START_UP = 40, 4.0
@@ -22,7 +22,7 @@ def attack(count: int, seed: int, folder: Path) -> list[Result]:
     steps = UPDATES * (count + 2)
     line = [*SMALL, "model.dropout=0.2", f"trainer.steps={steps}", "trainer.validate_every=10"]
     line += ["trainer.save_minutes=0.01", f"checkpoints={folder}", f"cache={folder / 'cache'}"]
-    whole = said("train", "name=whole", *line)
+    whole = run_verb("train", "name=whole", *line)
     if whole.status:
         raise RuntimeError(f"the undisturbed training failed: {whole}")
     for number in range(count):

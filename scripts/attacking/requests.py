@@ -143,12 +143,12 @@ def _abandoned(server: Server, count: int, seed: int) -> Result:
 
 def _origins(server: Server) -> Result:
     """What browsers send for pages elsewhere is refused; the page itself, programs and health checks are served."""
-    result, own = Result("origins"), f"http://127.0.0.1:{server.port}"
-    foreign = ("null", "file://", "http://evil.example", "https://[", f"{own}0", "ftp://127.0.0.1", "http://localhost")
+    result, site = Result("origins"), f"http://127.0.0.1:{server.port}"
+    foreign = ("null", "file://", "http://evil.example", "https://[", f"{site}0", "ftp://127.0.0.1", "http://localhost")
     tries: list[tuple[int, str, dict[str, str]]] = [(403, "/v1/translate", {"Origin": each}) for each in foreign]
     tries += [(403, "/v1/translate", {"Sec-Fetch-Site": each}) for each in ("cross-site", "same-site")]
-    tries += [(200, "/v1/translate", {"Origin": each}) for each in (own, "https://nmt.example.org:8443")]
-    tries += [(200, "/v1/translate", {}), (200, "/v1/translate", {"Sec-Fetch-Site": "same-origin", "Origin": own})]
+    tries += [(200, "/v1/translate", {"Origin": each}) for each in (site, "https://nmt.example.org:8443")]
+    tries += [(200, "/v1/translate", {}), (200, "/v1/translate", {"Sec-Fetch-Site": "same-origin", "Origin": site})]
     visit = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
     tries += [(200, "/", visit), (403, "/v1/corpus", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"})]
     tries += [(421, "/health", {"Host": "evil.example"}), (200, "/health", {"Host": "nmt.example.org"})]

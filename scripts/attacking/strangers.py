@@ -17,7 +17,7 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from attacking.victim import Result, copy_of, said, victim
+from attacking.victim import Result, copy_of, run_verb, victim
 
 #: An attempt on a copy of a run: changes it, to reach what is in the folder outside.
 Attempt = Callable[[Path, Path], None]
@@ -75,7 +75,7 @@ def attack(count: int, seed: int, folder: Path) -> list[Result]:
     place.mkdir(exist_ok=True)
     (folder / "in.txt").write_text("Spain\n", encoding="utf-8")
     with copy_of(run, place) as copy:  # what is loaded once, is loaded now: matplotlib asks a program for its fonts
-        said("evaluate", f"run={copy}", "data=run", "pictures=1")
+        run_verb("evaluate", f"run={copy}", "data=run", "pictures=1")
     watch, result = Watch(outside, folder), Result("runs from strangers")
     for name, verb, change in itertools.islice(attempts(), count):
         shutil.rmtree(outside, ignore_errors=True)
@@ -86,7 +86,7 @@ def attack(count: int, seed: int, folder: Path) -> list[Result]:
             change(copy, outside)
             before, began = _contents(outside), time.monotonic()
             watch.seen, watch.active = [], True
-            ended = said(verb, *_line(verb, copy, folder))
+            ended = run_verb(verb, *_line(verb, copy, folder))
             watch.active = False
             what, seconds = f"{name}, nmt.{verb}", time.monotonic() - began
             if watch.seen or _contents(outside) != before:

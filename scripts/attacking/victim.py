@@ -21,7 +21,7 @@ SMALL = (
 )
 
 
-class Said(NamedTuple):
+class Ending(NamedTuple):
     """What a verb said and how it ended: its exit status, or the traceback of an error that it should have caught."""
 
     status: int
@@ -66,7 +66,7 @@ def table(results: Sequence[Result]) -> str:
     return "\n".join(lines)
 
 
-def said(verb: str, *words: str) -> Said:
+def run_verb(verb: str, *words: str) -> Ending:
     """Run a verb in this process, with its output kept."""
     output, errors = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
@@ -75,8 +75,8 @@ def said(verb: str, *words: str) -> Said:
         except SystemExit as error:
             status = error.code if isinstance(error.code, int) else 1
         except Exception:
-            return Said(-1, output.getvalue(), errors.getvalue(), traceback.format_exc())
-    return Said(status, output.getvalue(), errors.getvalue())
+            return Ending(-1, output.getvalue(), errors.getvalue(), traceback.format_exc())
+    return Ending(status, output.getvalue(), errors.getvalue())
 
 
 def victim(folder: Path, *words: str) -> Path:
@@ -84,7 +84,7 @@ def victim(folder: Path, *words: str) -> Path:
     run = folder / "victim"
     if not (run / "config.yaml").exists():
         line = (*SMALL, "trainer.steps=60", "trainer.validate_every=20", *words)
-        ended = said("train", "name=victim", f"checkpoints={folder}", f"cache={folder / 'cache'}", *line)
+        ended = run_verb("train", "name=victim", f"checkpoints={folder}", f"cache={folder / 'cache'}", *line)
         if ended.status:
             raise RuntimeError(f"the run that is to be attacked was not trained: {ended}")
     return run

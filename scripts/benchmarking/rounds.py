@@ -159,8 +159,8 @@ def _transformer(session: Session, place: Place) -> Json:
         theirs = [] if isinstance(peer, str) else [peer]
         rounds, answers, their_rounds = _in_turn(session, place, cases, theirs, {name: results})
     speeds = {model: [entry["tokens_per_second"] for entry in entries] for model, entries in rounds.items()}
-    for model, own in speeds.items():
-        ratio = beside(speeds[TRANSFORMER.name], own, "tokens_per_second")["ratio"]
+    for model, model_speeds in speeds.items():
+        ratio = beside(speeds[TRANSFORMER.name], model_speeds, "tokens_per_second")["ratio"]
         results[model] = {**summary(rounds[model]), "ratio": ratio, "peak_memory_bytes": answers[model]["peak_memory"]}
     if their_rounds.get(name):
         results[name] = beside(speeds[TRANSFORMER.name], their_rounds[name], "tokens_per_second")

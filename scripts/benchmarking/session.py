@@ -71,9 +71,9 @@ class Session:
         languages = (self.corpus["languages"][0], self.corpus["languages"][1])
         longest = self.scale.longest
         task = Task(self.data, self.folder / folder, languages, sizes, batch, longest, self.threads, cuda, lines)
-        found = find(kind, dict(self.options.pythons).get(kind.name), task)
-        say(found if isinstance(found, str) else f"{kind.title} {found.version} is measured too.")
-        return found
+        peer = find(kind, dict(self.options.pythons).get(kind.name), task)
+        say(peer if isinstance(peer, str) else f"{kind.title} {peer.version} is measured too.")
+        return peer
 
     def places(self) -> list[Place]:
         """Where everything is measured: on a CPU in the precision that is asked for, on a GPU in both."""

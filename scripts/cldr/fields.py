@@ -38,10 +38,10 @@ def whole(name: str, text: str) -> Text:
 
 def around_number(text: str, rest: str) -> Text:
     """A text with one number in it: the field "number" first, then `rest` for what surrounds it."""
-    found = _NUMBER.search(text)
-    if found is None:
+    number = _NUMBER.search(text)
+    if number is None:
         return Text(text, (Field("number", 0, len(text)), Field(rest, 0, len(text))))
-    start, end = found.span()
+    start, end = number.span()
     before, after = trim(rest, text[:start], 0), trim(rest, text[end:], end)
     return Text(text, (Field("number", start, end), *before, *after))
 
@@ -64,12 +64,12 @@ def tell_direction(pattern: str, opposite: str) -> Text:
     after = sum(1 for _ in same(words[at + 1 :], others[there + 1 :]))
     amount = " ".join(words[at - before : at + after + 1])
     start = len(" ".join([*words[: at - before], ""]))
-    said = around_number(amount.replace("{0}", "1"), "unit")
-    end = start + len(said.text)
+    amount_text = around_number(amount.replace("{0}", "1"), "unit")
+    end = start + len(amount_text.text)
     rest = trim("direction", joint.text[:start], 0) + trim("direction", joint.text[end:], end)
-    if len(said.fields) == 1 or not rest:
+    if len(amount_text.fields) == 1 or not rest:
         return Text(joint.text, both)
-    return Text(joint.text, (*shift(said.fields, start), *rest))
+    return Text(joint.text, (*shift(amount_text.fields, start), *rest))
 
 
 def same(words: Sequence[str], others: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -124,5 +124,5 @@ def fill(pattern: str, texts: Sequence[Text], prefixes: Sequence[str], literal: 
 
 def runs(literal: str) -> list[tuple[int, int]]:
     """The spans of what holds letters in a literal, without the commas behind."""
-    found = [(match.start(), match.group().rstrip(",;:،、")) for match in re.finditer(r"\S+", literal)]
-    return [(start, start + len(run)) for start, run in found if _WORDS.search(run)]
+    words = [(match.start(), match.group().rstrip(",;:،、")) for match in re.finditer(r"\S+", literal)]
+    return [(start, start + len(run)) for start, run in words if _WORDS.search(run)]

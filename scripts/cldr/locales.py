@@ -294,10 +294,10 @@ class Language:
     def _like_week(self, word: str) -> int:
         """How many letters a word begins with that "week" begins with in this language."""
         try:
-            said = self._relative(2, "week")
+            wording = self._relative(2, "week")
         except KeyError:
             return 0
-        names = [said.text[start:end] for name, start, end in said.fields if name == "unit"]
+        names = [wording.text[start:end] for name, start, end in wording.fields if name == "unit"]
         return max(sum(1 for _ in same(word.lower(), name.lower())) for name in names)
 
     # Lists

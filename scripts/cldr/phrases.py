@@ -57,12 +57,12 @@ _SPANS = {"second": 60, "minute": 60, "hour": 48, "day": 30, "week": 20, "month"
 _NO_TERRITORIES = {"EU", "EZ", "UN", "QO", "ZZ", "XA", "XB"}
 
 
-def bare(said: Text) -> Text:
+def bare(wording: Text) -> Text:
     """Without white space at the ends, which some patterns leave."""
-    if said.text == said.text.strip():
-        return said
-    by = len(said.text) - len(said.text.lstrip())
-    return Text(said.text.strip(), tuple(Field(name, start - by, end - by) for name, start, end in said.fields))
+    if wording.text == wording.text.strip():
+        return wording
+    by = len(wording.text) - len(wording.text.lstrip())
+    return Text(wording.text.strip(), tuple(Field(name, start - by, end - by) for name, start, end in wording.fields))
 
 
 def pair_splits(source: Language, target: Language, seed: int, sizes: Mapping[str, int]) -> dict[str, list[Pair]]:
@@ -109,7 +109,7 @@ class Phrases:
     def __init__(self, source: Language, target: Language) -> None:
         self.source = source
         self.target = target
-        self._told: dict[str, str] = {}  # source text of an atom -> its only translation
+        self._translations: dict[str, str] = {}  # source text of an atom -> its only translation
         self.names = {kind: self._can_say(meaning.Name(kind, code) for code in _codes(source, kind)) for kind in _NAMES}
         self._named = [
             n.code for n in self.names["currency"] if self._all_told(meaning.Money(v, n.code, True) for v in _SAMPLES)
@@ -176,18 +176,18 @@ class Phrases:
         except MissingError:
             return False
         whole = bool(pair.source and pair.target)
-        return whole and self._told.setdefault(pair.source, pair.target) == pair.target
+        return whole and self._translations.setdefault(pair.source, pair.target) == pair.target
 
     def _all_told(self, phrases: Iterable[meaning.Phrase]) -> bool:
-        told = [self._tells(phrase) for phrase in phrases]  # all of them, that none is given to another later
-        return all(told)
+        verdicts = [self._tells(phrase) for phrase in phrases]  # all of them, that none is given to another later
+        return all(verdicts)
 
     def _can_say(self, names: Iterable[meaning.Name]) -> list[meaning.Name]:
         return [name for name in names if self._tells(name)]
 
     def _told_styles(self, styles: Sequence[str]) -> list[str]:
         """The date styles of both languages whose source holds every field of the target, no two alike."""
-        kept, patterns = list[str](), set[str]()
+        clear_styles, patterns = list[str](), set[str]()
         for style in styles:
             try:
                 source, target = self.source.tokens(style), self.target.tokens(style)
@@ -198,9 +198,9 @@ class Phrases:
             half_a_day = any(letters[0] in "hK" for name, letters in source if name == "hour")
             vague = half_a_day and "period" not in dict(source)
             if not (missing or vague or pattern in patterns or {name for name, _ in source} == {""}):
-                kept.append(style)
+                clear_styles.append(style)
                 patterns.add(pattern)
-        return kept
+        return clear_styles
 
     def _look_alikes(self) -> dict[str, set[str]]:
         """For each date style the ones before it that look the same in the source for some value."""
@@ -213,7 +213,7 @@ class Phrases:
         return rivals
 
     def _told_lists(self) -> list[meaning.ListStyle]:
-        kept, patterns = list[meaning.ListStyle](), list[Text]()
+        list_styles, patterns = list[meaning.ListStyle](), list[Text]()
         marks = (
             tuple(meaning.Moment(datetime.datetime(2000, 1, day), self._dates[0]) for day in (1, 2))
             if self._dates
@@ -221,14 +221,14 @@ class Phrases:
         )
         for style in _LISTS if marks else ():
             try:
-                said = self.source.say(meaning.Listing(style, marks))
+                wording = self.source.say(meaning.Listing(style, marks))
                 self.target.say(meaning.Listing(style, marks))
             except MissingError:
                 continue
-            if said not in patterns:
-                kept.append(style)
-                patterns.append(said)
-        return kept
+            if wording not in patterns:
+                list_styles.append(style)
+                patterns.append(wording)
+        return list_styles
 
     def _usable(self, kinds: "dict[_Draw, int]") -> "dict[_Draw, int]":
         """The kinds of phrase that come to something, with cumulative weights."""
@@ -347,10 +347,10 @@ class Phrases:
     def _list_of_anything(self, rng: random.Random) -> meaning.Listing:
         makes: list[_Draw] = [self._name, self._moment, self._moment, self._clock, self._money]
         makes += [self._quantity, self._relative, self._week]
-        chosen = [_one(rng, makes) for _ in range(_one(rng, (2, 3, 4)))]
+        draws = [_one(rng, makes) for _ in range(_one(rng, (2, 3, 4)))]
         # A date and a time in a list may look like a date with its time ("May 3, 2021, 6:45 PM").
-        chosen.sort(key=lambda make: make != self._clock)
-        return self._list(rng, self._conjunctions, chosen)
+        draws.sort(key=lambda make: make != self._clock)
+        return self._list(rng, self._conjunctions, draws)
 
     def _list(
         self, rng: random.Random, styles: "Sequence[meaning.ListStyle]", makes: "Sequence[_Draw]"

@@ -81,17 +81,17 @@ def _finish(device: torch.device) -> None:
 def parity(device: torch.device) -> Json:
     """How far each variant's loss, gradients and beams are from the CPU's, in float32, or the error that ended it."""
     place = Compute.choose(str(device), precision="float32")
-    found: Json = {}
+    differences: Json = {}
     for name, words in VARIANTS.items():
         torch.manual_seed(1)
         config = compose("train", [*_SIZES, *words])
         model = assemble(config, _PIECES, _PIECES, joint=True)
         try:
             with _smooth():
-                found[name] = _difference(model, place)
+                differences[name] = _difference(model, place)
         except RuntimeError as error:
-            found[name] = {"error": str(error).splitlines()[0]}
-    return found
+            differences[name] = {"error": str(error).splitlines()[0]}
+    return differences
 
 
 @contextlib.contextmanager
@@ -124,7 +124,7 @@ def _difference(model: Seq2Seq, place: Compute) -> Json:
     largest = {name: ours.abs().max().item() for name, ours in gradients.items()}
     # Some gradients are zero but for rounding, such as those of the keys' biases.
     scales = {
-        name: own if own > 1e-6 * max(largest.values()) else max(largest.values()) for name, own in largest.items()
+        name: peak if peak > 1e-6 * max(largest.values()) else max(largest.values()) for name, peak in largest.items()
     }
     gaps = {name: (ours - their_gradients[name]).abs().max().item() / scales[name] for name, ours in gradients.items()}
     worst = max(gaps, key=gaps.__getitem__)
@@ -143,5 +143,5 @@ def _computed(model: Seq2Seq, batch: Batch, where: Compute) -> tuple[float, dict
     longest = torch.full((len(batch.rows),), _LONGEST, device=where.device)
     with torch.inference_mode():
         state = stepper.start(Source.of(batch))
-        found = BeamSearch(5)(stepper, state, Limits(1, 2, (0, 3), longest, batch.source_mask))
-    return total.item(), gradients, [nbest[0].tokens for nbest in found]
+        hypotheses = BeamSearch(5)(stepper, state, Limits(1, 2, (0, 3), longest, batch.source_mask))
+    return total.item(), gradients, [nbest[0].tokens for nbest in hypotheses]

@@ -31,7 +31,7 @@ def page(figures: dict[str, Json]) -> str:
         *_speeds(figures),
         *_quality(figures.get("multi30k", {})),
     ]
-    failed = {step: found["failed"] for step, found in figures.items() if "failed" in found}
+    failed = {step: outcome["failed"] for step, outcome in figures.items() if "failed" in outcome}
     lines += [f"- {step} failed: {reason}" for step, reason in failed.items()]
     return "\n".join(lines) + "\n"
 
@@ -41,17 +41,17 @@ def _number(value: float | None) -> str:
 
 
 def _parity(variants: Json) -> list[str]:
-    variants = {name: own for name, own in variants.items() if isinstance(own, dict)}
+    variants = {name: row for name, row in variants.items() if isinstance(row, dict)}
     if not variants:
         return []
     lines = ["", "## The same numbers as on the CPU, in float32", "", "| variant | loss | gradients | of | beams |"]
     lines.append("|---|---:|---:|---|---|")
-    for name, own in variants.items():
-        if "error" in own:
-            lines.append(f"| {name} | {own['error']} | | | |")
+    for name, row in variants.items():
+        if "error" in row:
+            lines.append(f"| {name} | {row['error']} | | | |")
         else:
-            beams = f"{own['beams']} of {own['of']}"
-            lines.append(f"| {name} | {own['loss']:.0e} | {own['gradients']:.0e} | {own['parameter']} | {beams} |")
+            beams = f"{row['beams']} of {row['of']}"
+            lines.append(f"| {name} | {row['loss']:.0e} | {row['gradients']:.0e} | {row['parameter']} | {beams} |")
     return lines
 
 
@@ -66,9 +66,9 @@ def _graphs(updates: Json) -> list[str]:
         "| sentences a batch | neither, target tokens/s | Triton | graphs | both | notes |",
         "|---:|---:|---:|---:|---:|---|",
     ]
-    for size, own in updates["tokens_per_second"].items():
-        speeds = [_number(own.get(way)) for way in ("eager", "triton", "graphs", "both")]
-        lines.append(f"| {' | '.join((size, *speeds, ' '.join(own.get('notes', []))))} |")
+    for size, row in updates["tokens_per_second"].items():
+        speeds = [_number(row.get(way)) for way in ("eager", "triton", "graphs", "both")]
+        lines.append(f"| {' | '.join((size, *speeds, ' '.join(row.get('notes', []))))} |")
     return [*lines, "", f"The weights of ten updates differ by {updates['weights']:.0e} at most."]
 
 
@@ -81,26 +81,26 @@ def _speeds(figures: dict[str, Json]) -> list[str]:
         lines.append("|---:|---|---|---:|---:|")
     for step in steps:
         for precision, measured in figures[step]["cuda"].items():
-            for name, own in measured["training"].items():
-                cells = [step.partition("-")[2], precision, name, _number(own["tokens_per_second"])]
-                lines.append(f"| {' | '.join(cells)} | {own.get('peak_gpu_memory_bytes', 0) / 1e9:.1f} |")
-            for name, own in measured.get("peers", {}).items():
-                if "training" in own:
-                    ours = own["training"]
+            for name, row in measured["training"].items():
+                cells = [step.partition("-")[2], precision, name, _number(row["tokens_per_second"])]
+                lines.append(f"| {' | '.join(cells)} | {row.get('peak_gpu_memory_bytes', 0) / 1e9:.1f} |")
+            for name, peer in measured.get("peers", {}).items():
+                if "training" in peer:
+                    ours = peer["training"]
                     lines.append(f"| | {precision} | {name}, ours is {ours['ratio']:.1f} times as fast | | |")
     transformer = figures.get("transformer", {}).get("transformer", {})
-    models = {name: own for name, own in transformer.items() if isinstance(own, dict) and "tokens_per_second" in own}
+    models = {name: row for name, row in transformer.items() if isinstance(row, dict) and "tokens_per_second" in row}
     if models:
         lines += ["", "## The Transformer and `torch.nn.Transformer`, in one loop", "", "| model | target tokens/s |"]
-        lines += ["|---|---:|", *(f"| {name} | {_number(own['tokens_per_second'])} |" for name, own in models.items())]
+        lines += ["|---|---:|", *(f"| {name} | {_number(row['tokens_per_second'])} |" for name, row in models.items())]
     translating = figures.get("translating", {}).get("cuda", {})
     if translating:
         lines += ["", "## Translating", "", "| precision | model | search | sentences a batch | sentences/s |"]
         lines.append("|---|---|---|---:|---:|")
     for precision, measured in translating.items():
         for name, searches in measured["translating"].items():
-            for search, own in searches.items():
-                for batch, speeds in own["batches"].items():
+            for search, outcome in searches.items():
+                for batch, speeds in outcome["batches"].items():
                     speed = _number(speeds["sentences_per_second"])
                     lines.append(f"| {precision} | {name} | {search} | {batch} | {speed} |")
     return lines

@@ -61,12 +61,12 @@ def figures_of(folder: Path, name: str) -> Path:
 
 def known(folder: Path, names: Sequence[str]) -> dict[str, Json]:
     """The figures of steps that have any, also of failed ones."""
-    found: dict[str, Json] = {}
+    figures: dict[str, Json] = {}
     for name in names:
         for path in (figures_of(folder, name), figures_of(folder, f"{name}-failed")):
-            if name not in found and path.exists():
-                found[name] = json.loads(path.read_text("utf-8"))
-    return found
+            if name not in figures and path.exists():
+                figures[name] = json.loads(path.read_text("utf-8"))
+    return figures
 
 
 def plan(folder: Path, steps: Sequence[Step]) -> str:

@@ -40,10 +40,10 @@ def updates(device: torch.device, sizes: list[int], count: int, small: bool) -> 
     """
     with_graphs: Literal["auto", "always"] = "auto" if device.type == "cuda" else "always"
     usable = gpu.usable(torch.empty(0, device=device))
-    found: Json = {}
+    speeds: Json = {}
     for size in sizes:
         batches = [_batch(size, seed) for seed in range(10)]
-        own: Json = {}
+        row: Json = {}
         for name, (graphs, triton) in _WAYS.items():
             if triton and not usable:
                 continue
@@ -58,11 +58,11 @@ def updates(device: torch.device, sizes: list[int], count: int, small: bool) -> 
                     learner.update([batch], step, 0.0)
                     tokens += int(batch.target_mask.sum())
                 learner.read()  # waits for the device
-                own[name] = tokens / (time.perf_counter() - began)
+                row[name] = tokens / (time.perf_counter() - began)
             notes = learner.take_notes()
             if notes:
-                own["notes"] = notes
-        found[str(size)] = own
+                row["notes"] = notes
+        speeds[str(size)] = row
     batches = [_batch(8, seed) for seed in range(10)]
     weights = []
     for setting, triton in (("never", False), (with_graphs, usable)):
@@ -72,7 +72,7 @@ def updates(device: torch.device, sizes: list[int], count: int, small: bool) -> 
                 learner.update([batch], step, 0.0)
         weights.append([parameter.detach().cpu() for parameter in learner.model.parameters()])
     gaps = [(one - other).abs().max().item() for one, other in zip(*weights, strict=True)]
-    return {"tokens_per_second": found, "weights": max(gaps)}
+    return {"tokens_per_second": speeds, "weights": max(gaps)}
 
 
 def _learner(device: torch.device, graphs: str, small: bool, *overrides: str) -> Learner:

@@ -16,12 +16,12 @@ SENTENCES = 200
 def agreement(run: Path, source: Path, target: Path) -> dict[str, float]:
     """The means over the first sentences of a test set, forced to their references."""
     translator = nmt.load(run, "device=cpu")
-    found: dict[str, list[float]] = {}
+    values: dict[str, list[float]] = {}
     for sentence, reference in list(zip(read_lines(source), read_lines(target), strict=True))[:SENTENCES]:
         matrices = {name: np.array(each) for name, each in translator.explain(sentence, reference).measures.items()}
         for name, value in (*_correlations(matrices).items(), *_tops(matrices).items()):
-            found.setdefault(name, []).append(value)
-    return {"sentences": SENTENCES, **{name: round(statistics.fmean(of), 4) for name, of in found.items()}}
+            values.setdefault(name, []).append(value)
+    return {"sentences": SENTENCES, **{name: round(statistics.fmean(of), 4) for name, of in values.items()}}
 
 
 def _correlations(matrices: dict[str, Matrix]) -> dict[str, float]:

@@ -207,8 +207,8 @@ class Study:
             lines.append(f"| {label} | `{name}` | {figures} |")
         better = [f"`{name}`" for name, test in tests.items() if test.significant and test.difference > 0]
         head = "| model | row of the study | BLEU | to the default | p | perplexity |\n|---|---|---:|---:|---:|---:|"
-        said = f"Significantly better than `{DEFAULT}` after correction for all rows: {', '.join(better) or 'none'}."
-        return "\n".join([head, *lines, "", said])
+        note = f"Significantly better than `{DEFAULT}` after correction for all rows: {', '.join(better) or 'none'}."
+        return "\n".join([head, *lines, "", note])
 
     def _long(self, study: str, row: str) -> str:
         """The test set of long lines as the runs of a row have it."""
@@ -250,8 +250,8 @@ class Study:
             "search": lambda _, row: f"{self.cost(row, 'translating'):.2f}",
         }
 
-        def value(found: re.Match[str]) -> str:
-            name, study, row, other = found.groups()
+        def value(match: re.Match[str]) -> str:
+            name, study, row, other = match.groups()
             try:
                 if not other:
                     return figures[name](study, row)
@@ -262,7 +262,7 @@ class Study:
                     tests = Tests(self.rows[study], [self._long(study, row)]) if long else self.tests[study]
                     difference, noise, *_ = tests.between(other, row)
             except (KeyError, ValueError) as problem:
-                raise UserError(f"The page has a field that is none of the study's: {found[0]}") from problem
+                raise UserError(f"The page has a field that is none of the study's: {match[0]}") from problem
             return interval(difference, *noise.interval(difference, ALPHA))
 
         return re.sub(r"\{(?:(\w+) )?([\w-]+): ([\w-]+)(?: - ([\w-]+))?\}", value, text)

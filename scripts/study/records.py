@@ -101,8 +101,8 @@ def load_all(folder: Path = FOLDER) -> dict[str, dict[str, list[Run]]]:
         scores = {score["split"]: score for score in run["scores"]}
         links = _of_maps(run["links"])
         texts = counts.get(key, {}), lengths.get(key, {})
-        own = Run(row, seed, run["history"], run["training"]["minutes"], scores, links, *texts)
-        studies.setdefault(study, {}).setdefault(row, []).append(own)
+        record = Run(row, seed, run["history"], run["training"]["minutes"], scores, links, *texts)
+        studies.setdefault(study, {}).setdefault(row, []).append(record)
     return studies
 
 

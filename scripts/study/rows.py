@@ -162,10 +162,10 @@ _FREE = [
 ]
 
 
-def _trials(name: str, common: Sequence[str], *own: Sequence[str]) -> list[Row]:
+def _trials(name: str, common: Sequence[str], *axes: Sequence[str]) -> list[Row]:
     draw = random.Random(name)
     return [
-        Row(f"{name}-{at}", (*common, *(word for choices in (*_FREE, *own) for word in draw.choice(choices).split())))
+        Row(f"{name}-{at}", (*common, *(word for choices in (*_FREE, *axes) for word in draw.choice(choices).split())))
         for at in range(1, TRIALS + 1)
     ]
 

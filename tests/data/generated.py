@@ -16,4 +16,4 @@ def generated(
 ) -> dict[str, list[Line]]:
     """The lines of each split of "phrases" or "documents"."""
     numbers = {"seed": seed, "train": train, "valid": valid, "test": test}
-    return cldr_text.made(kind, {"source": source, "target": target} | {key: f"{n}" for key, n in numbers.items()})
+    return cldr_text.corpus(kind, {"source": source, "target": target} | {key: f"{n}" for key, n in numbers.items()})

@@ -62,13 +62,13 @@ def _forward_step(
         units = start + tl.arange(0, STATES)
         real = units < D
         both, share = inside[:, None] & real[None, :], shares + slots[:, None] * (3 * D) + units[None, :]
-        own, gate, place = inputs + sentence * 3 * D + units, gates + sentence * 3 * D + units, sentence * D + units
+        entry, gate, place = inputs + sentence * 3 * D + units, gates + sentence * 3 * D + units, sentence * D + units
         mixed = tl.sum(_read(share, both) * weight[:, None], 0)
-        reset = tl.sigmoid(_read(own, real) + mixed + _read(projected + units, real))
+        reset = tl.sigmoid(_read(entry, real) + mixed + _read(projected + units, real))
         mixed = tl.sum(_read(share + D, both) * weight[:, None], 0)
-        update = tl.sigmoid(_read(own + D, real) + mixed + _read(projected + D + units, real))
+        update = tl.sigmoid(_read(entry + D, real) + mixed + _read(projected + D + units, real))
         mixed = tl.sum(_read(share + 2 * D, both) * weight[:, None], 0)
-        new = _tanh(_read(own + 2 * D, real) + mixed + reset * _read(projected + 2 * D + units, real))
+        new = _tanh(_read(entry + 2 * D, real) + mixed + reset * _read(projected + 2 * D + units, real))
         state = new + update * (_read(before + place, real) - new)
         tl.store(gate, reset, mask=real)
         tl.store(gate + D, update, mask=real)
@@ -101,16 +101,16 @@ def _backward_step(
         units = start + tl.arange(0, STATES)
         real, place = units < D, sentence * D + units
         both, share = inside[:, None] & real[None, :], shares + slots[:, None] * (3 * D) + units[None, :]
-        gate, own = gates + sentence * 3 * D + units, inputs_grad + sentence * 3 * D + units
+        gate, input_grad = gates + sentence * 3 * D + units, inputs_grad + sentence * 3 * D + units
         total = _read(direct + place, real) + _read(through_product + place, real) + _read(states_grad + place, real)
         reset, update, new = _read(gate, real), _read(gate + D, real), _read(gate + 2 * D, real)
         carried = _read(projected + 2 * D + units, real)
         new_grad = total * (1.0 - update) * (1.0 - new * new)
         update_grad = total * (_read(before + place, real) - new) * update * (1.0 - update)
         reset_grad = new_grad * carried * reset * (1.0 - reset)
-        tl.store(own, reset_grad, mask=real)
-        tl.store(own + D, update_grad, mask=real)
-        tl.store(own + 2 * D, new_grad, mask=real)
+        tl.store(input_grad, reset_grad, mask=real)
+        tl.store(input_grad + D, update_grad, mask=real)
+        tl.store(input_grad + 2 * D, new_grad, mask=real)
         tl.store(projected_grad + units, reset_grad.to(kind), mask=real)
         tl.store(projected_grad + D + units, update_grad.to(kind), mask=real)
         tl.store(projected_grad + 2 * D + units, (new_grad * reset).to(kind), mask=real)
@@ -128,8 +128,8 @@ def _backward_step(
         slot_grad = energy_grad[:, None] * _read(v + units, real)[None, :] * term * (1.0 - term)
         tl.store(place, _read(place, both) + slot_grad, mask=both)
         tl.store(projected_grad + 3 * D + units, tl.sum(slot_grad, 0).to(kind), mask=real)
-        own = v_grad + sentence * A + units
-        tl.store(own, _read(own, real) + tl.sum(energy_grad[:, None] * term, 0), mask=real)
+        v_place = v_grad + sentence * A + units
+        tl.store(v_place, _read(v_place, real) + tl.sum(energy_grad[:, None] * term, 0), mask=real)
 
 
 def blocks(slots: int, space: int, size: int) -> dict[str, int]:
@@ -168,13 +168,13 @@ class TritonAttentiveGRU(torch.autograd.Function):
         gates, weights = inputs.new_empty(steps, batch, 3 * size), inputs.new_empty(steps, batch, slots)
         recurrent_t, product_bias = recurrent.to(product).t(), bias.to(product)
         shares, keys, visible = shares.contiguous(), keys.contiguous(), mask.to(torch.int8).contiguous()
-        inputs, v, chosen = inputs.contiguous(), v.contiguous(), blocks(slots, space, size)
+        inputs, v, block_sizes = inputs.contiguous(), v.contiguous(), blocks(slots, space, size)
         for t in range(steps):
             torch.addmm(product_bias, rounded[t], recurrent_t, out=projected[t])
             _forward_step[(batch,)](
                 *(keys, v, visible, shares, inputs[t], projected[t], states[t]),
                 *(weights[t], gates[t], states[t + 1], rounded[t + 1], slots, space, size),
-                **chosen,
+                **block_sizes,
             )
         ctx.save_for_backward(shares, keys, recurrent, v, states, rounded, weights, gates, projected)
         return states[1:], weights
@@ -185,7 +185,7 @@ class TritonAttentiveGRU(torch.autograd.Function):
         shares, keys, recurrent, v, states, rounded, weights, gates, projected = ctx.saved_tensors
         steps, batch, slots = weights.shape
         size, space, product = states.shape[2], v.shape[0], rounded.dtype
-        product_recurrent, chosen = recurrent.to(product), blocks(slots, space, size)
+        product_recurrent, block_sizes = recurrent.to(product), blocks(slots, space, size)
         inputs_grad, projected_grad = torch.empty_like(gates), torch.empty_like(projected)
         keys_grad, v_grad = torch.zeros_like(keys, dtype=torch.float32), v.new_zeros(batch, space)
         direct, onward = states.new_zeros(2, batch, size)
@@ -195,7 +195,7 @@ class TritonAttentiveGRU(torch.autograd.Function):
                 *(direct, onward, through_product, states_grad[t], states[t], gates[t], projected[t], shares),
                 *(weights[t], weights_grad[t], keys, v, inputs_grad[t], projected_grad[t], keys_grad, v_grad),
                 *(slots, space, size),
-                **chosen,
+                **block_sizes,
             )
             torch.mm(projected_grad[t], product_recurrent, out=through_product)
             direct, onward = onward, direct

@@ -19,17 +19,17 @@ _BLOCK = 4096
 def _losses(logits, targets, real, losses, plain, normalizers, smoothing, V: tl.constexpr, BLOCK: tl.constexpr):
     """A row's loss, negative log-likelihood and log sum exp; the maximum and the sum move on block by block."""
     row = tl.program_id(0).to(tl.int64)
-    own = logits + row * V
+    row_logits = logits + row * V
     highest, exponents, total = -3.0e38, 0.0, 0.0
     for start in range(0, V, BLOCK):
         word = start + tl.arange(0, BLOCK)
-        values = tl.load(own + word, mask=word < V, other=float("-inf")).to(tl.float32)
+        values = tl.load(row_logits + word, mask=word < V, other=float("-inf")).to(tl.float32)
         higher = tl.maximum(highest, tl.max(values, 0))
         exponents = exponents * tl.exp(highest - higher) + tl.sum(tl.exp(values - higher), 0)
         total += tl.sum(tl.where(word < V, values, 0.0), 0)
         highest = higher
     normalizer = highest + tl.log(exponents)
-    likelihood = normalizer - tl.load(own + tl.load(targets + row)).to(tl.float32)
+    likelihood = normalizer - tl.load(row_logits + tl.load(targets + row)).to(tl.float32)
     loss = (1.0 - smoothing) * likelihood + smoothing * (normalizer - total / V)
     counts = tl.load(real + row) != 0
     tl.store(losses + row, tl.where(counts, loss, 0.0))

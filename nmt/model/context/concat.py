@@ -36,8 +36,8 @@ class Concatenation(ContextMechanism):
             keys=None if encoded.keys is None else rotate(encoded.keys, last, first),
         )
 
-    def shares(self, layers: Calls, own: Calls, mask: Tensor, before: Tensor) -> Shares:
-        weights, _ = super().shares(layers, own, mask, before)
+    def shares(self, layers: Calls, attentions: Calls, mask: Tensor, before: Tensor) -> Shares:
+        weights, _ = super().shares(layers, attentions, mask, before)
         if weights is None:
             return None, None
         first, count = before.sum((1, 2)), mask.shape[1]

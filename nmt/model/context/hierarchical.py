@@ -66,18 +66,18 @@ class Hierarchical(ContextMechanism):
         encoded: Encoded = encoder(embedded, mask, lengths)
         states = encoded.values * self.scale
         words, real = _encode(encoder, before)
-        found = self._read(states, mask, words * self.scale, real)
-        found = self.outer(torch.relu(self.inner(found)))
-        gate = torch.sigmoid(self.gate_state(states) + self.gate_context(found))
+        context = self._read(states, mask, words * self.scale, real)
+        context = self.outer(torch.relu(self.inner(context)))
+        gate = torch.sigmoid(self.gate_state(states) + self.gate_context(context))
         seen = before.mask.flatten(1).any(1)[:, None, None]
-        gated = self.norms[3](gate * states + (1 - gate) * found) / self.scale
+        gated = self.norms[3](gate * states + (1 - gate) * context) / self.scale
         values = torch.where(seen, gated, encoded.values) * mask.unsqueeze(-1)
         return encoded._replace(values=values.to(states.dtype))
 
-    def shares(self, layers: Calls, own: Calls, mask: Tensor, before: Tensor) -> Shares:
-        weights, _ = super().shares(layers, own, mask, before)  # the source is encoded first
+    def shares(self, layers: Calls, attentions: Calls, mask: Tensor, before: Tensor) -> Shares:
+        weights, _ = super().shares(layers, attentions, mask, before)  # the source is encoded first
         (of_words,), (of_sentences,) = (
-            [call.weights.mean(1) for call in calls if call.weights is not None] for calls in own if calls
+            [call.weights.mean(1) for call in calls if call.weights is not None] for calls in attentions if calls
         )
         rows, count, _ = before.shape
         # [B * K, S or 1, C] and [B * S, 1, K] -> [B, S, K, C] -> [B, S, X]
@@ -93,12 +93,12 @@ class Hierarchical(ContextMechanism):
         queries = self.norms[0](states).repeat_interleave(count, 0)
         steps = torch.arange(length, device=states.device)
         if self.over is None:
-            found = self.word_attention(queries, memory, steps.expand(len(queries), -1), weights=False).context
+            contexts = self.word_attention(queries, memory, steps.expand(len(queries), -1), weights=False).context
         else:
             real_queries = mask.repeat_interleave(count, 0)
-            found = self.over(self.word_attention, queries, real_queries, memory).context.expand(-1, length, -1)
+            contexts = self.over(self.word_attention, queries, real_queries, memory).context.expand(-1, length, -1)
         # [B * K, S, V] -> [B * S, K, V]: each word looks at sentences of its own.
-        summaries = self.norms[2](found).unflatten(0, (rows, count)).transpose(1, 2).flatten(0, 1)
+        summaries = self.norms[2](contexts).unflatten(0, (rows, count)).transpose(1, 2).flatten(0, 1)
         sentences = real.any(2).repeat_interleave(length, 0)
         memory = self.sentence_attention.remember(summaries, sentences)
         asked = self.norms[1](states).flatten(0, 1).unsqueeze(1)
@@ -145,8 +145,8 @@ def _encode(encoder: Encoder, before: Before) -> tuple[Tensor, Tensor]:
     words = before.embedded.new_zeros(*real.shape, encoder.size)
     if len(some):
         rows, longest = moved(some, real.device), int(lengths.max())
-        kept, of_kept = (part[:, :longest].index_select(0, rows) for part in (before.embedded.flatten(0, 1), real))
-        encoded = encoder(kept, of_kept, lengths[some])
+        embedded, mask = (part[:, :longest].index_select(0, rows) for part in (before.embedded.flatten(0, 1), real))
+        encoded = encoder(embedded, mask, lengths[some])
         filled = nn.functional.pad(encoded.values, (0, 0, 0, real.shape[1] - longest))
         words = words.to(filled.dtype).index_copy(0, rows, filled)
     return words.unflatten(0, before.mask.shape[:2]), before.mask

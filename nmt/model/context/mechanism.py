@@ -70,13 +70,13 @@ class ContextMechanism(nn.Module):
         """Encode embedded [B, S, E] with mask [B, S] and lengths [B] (on the CPU)."""
         raise TypeError(f"{type(self).__name__} does not define how it encodes")
 
-    def shares(self, layers: Calls, own: Calls, mask: Tensor, before: Tensor) -> Shares:
-        """What `forward` weighed, from what was observed of the encoder's self-attentions and of its `own` attentions.
+    def shares(self, layers: Calls, attentions: Calls, mask: Tensor, before: Tensor) -> Shares:
+        """What `forward` weighed, from what was observed of the encoder's self-attentions and of its `attentions`.
 
         Returns the weights among the source's own tokens [B, H, S, S] and, where the context tokens were merged into
         the slots, the share of each in each slot [B, S, X]. mask [B, S] and before [B, K, C] are those of the tokens.
         """
-        del own, mask, before
+        del attentions, mask, before
         return all_heads([calls[0] for calls in layers]), None
 
 

@@ -60,7 +60,7 @@ class Segments(ContextMechanism):
             encoded = encoded._replace(keys=pack(joined_keys, slots, counts).embedded)
         return encoded._replace(values=joined.embedded, mask=joined.mask)
 
-    def shares(self, layers: Calls, own: Calls, mask: Tensor, before: Tensor) -> Shares:
+    def shares(self, layers: Calls, attentions: Calls, mask: Tensor, before: Tensor) -> Shares:
         weights = all_heads([calls[-1] for calls in layers])  # after those of the segment itself
         lengths = before.sum((1, 2))
         longest = int(lengths.max())

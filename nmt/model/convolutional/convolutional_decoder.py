@@ -127,11 +127,11 @@ class ConvolutionalDecoder(LayeredDecoder[ConvolutionState]):
         steps = state.steps.unsqueeze(1) + torch.arange(count, device=embedded.device)
         words, x = self.entrance(embedded, steps)
         last, seen = [], []
-        for layer, before, source, own in zip(
+        for layer, before, source, attention_state in zip(
             self.layers, state.inputs.unbind(1), memory.layers, state.attention, strict=True
         ):
             inputs = torch.cat([before, layer.dropout(x)], 1)
-            x, attended = layer.attend(layer.convolve(inputs, x), words, source, steps, own, weights)
+            x, attended = layer.attend(layer.convolve(inputs, x), words, source, steps, attention_state, weights)
             last.append(inputs[:, count:])
             seen.append(attended)
         of_heads, terms = of_all_layers(seen)

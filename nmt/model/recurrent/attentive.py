@@ -217,11 +217,11 @@ class AttentiveDecoder(RecurrentDecoder[RecurrentMemory]):
         """
         attentions, memories = (*self.lower, self.attention), (*memory.lower, memory.attention)
         each = len(state.attention) // len(attentions)
-        own = state.attention[layer * each : (layer + 1) * each]
+        attention_state = state.attention[layer * each : (layer + 1) * each]
         if queries.ndim == 2:
             queries = queries.unsqueeze(1)
         steps = state.steps.unsqueeze(1) + torch.arange(queries.shape[1], device=queries.device)
-        attended: Attended = attentions[layer](queries, memories[layer], steps, own, weights=weights)
+        attended: Attended = attentions[layer](queries, memories[layer], steps, attention_state, weights=weights)
         return attended
 
     def attend(

@@ -69,7 +69,7 @@ class Bahdanau(AttentiveDecoder):
         assert seen.gates is not None
         # Layer by layer from the first; without multi-step attention there is one context, and it goes into the first.
         matrices = (memory.products.fed, *memory.products.upper)[:count]
-        into = [linear(own.context[:, 0], matrix) for own, matrix in zip(lower, matrices, strict=True)]
+        into = [linear(attended.context[:, 0], matrix) for attended, matrix in zip(lower, matrices, strict=True)]
         into.append(seen.gates)
         above = (lambda layer, _: into[layer + 1]) if lower else None
         top, hidden = self.update(gates + into[0], state.hidden, above)

@@ -62,7 +62,7 @@ class TransformerDecoder(LayeredDecoder[Cache]):
         windows = self.entrance.positions.windows()
         stack = nn.ModuleList(
             DecoderLayer(
-                parts.self_attention(size, size, context_size=size, own=True, also=(Causal, *windows)),
+                parts.self_attention(size, size, context_size=size, is_self_attention=True, also=(Causal, *windows)),
                 parts.attention(size, parts.sizes.value, context_size=size),
                 *(size, feed_forward_size, branches, norm, dropout),
             )

@@ -41,7 +41,7 @@ class TransformerEncoder(Encoder):
         windows = self.entrance.positions.windows()
         stack = nn.ModuleList(
             EncoderLayer(
-                self_attention(size, size, context_size=size, own=True, also=windows),
+                self_attention(size, size, context_size=size, is_self_attention=True, also=windows),
                 *(size, feed_forward_size, branches, norm, dropout),
             )
             for _ in range(layers)
