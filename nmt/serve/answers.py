@@ -28,7 +28,7 @@ class Answers:
         self._deadline = self._loop.time() + seconds
         self._events: asyncio.Queue[tuple[int, Any]] = asyncio.Queue()
         if live and len(rows) == 1:
-            rows[0].work = rows[0].work._replace(told=functools.partial(self._note, 0))
+            rows[0].work = rows[0].work._replace(report_beginning=functools.partial(self._note, 0))
         queue.put(rows)
         for at, row in enumerate(rows):
             row.result.add_done_callback(functools.partial(self._note, at))

@@ -52,12 +52,12 @@ class Connection(H11Protocol):
         """Whether its client has not sent all of a request, or not taken all of the last answer."""
         return self.conn.their_state in (h11.IDLE, h11.SEND_BODY) or self.transport.is_closing()
 
-    def tick(self, now: float) -> None:
+    def tick(self, moment: float) -> None:
         """Close it if its client has taken too long."""
         unsent = self.transport.get_write_buffer_size()
         if unsent != self._unsent or (not unsent and not self.is_asking):
-            self.began, self._unsent = now, unsent
-        if now - self.began > PATIENCE:
+            self.began, self._unsent = moment, unsent
+        if moment - self.began > PATIENCE:
             self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
@@ -93,7 +93,7 @@ def make_room(connections: Iterable[Any]) -> None:
 class Server(uvicorn.Server):
     """uvicorn's server without its handlers, which raise the signal again when all is done."""
 
-    _said = -SILENCE  # when the last message was printed
+    _message_time = -SILENCE  # when the last message was printed
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
@@ -118,8 +118,8 @@ class Server(uvicorn.Server):
         error = context.get("exception")
         if getattr(error, "errno", None) in (errno.EMFILE, errno.ENFILE):
             make_room(self.server_state.connections)
-        if time.monotonic() - self._said >= SILENCE:
-            self._said = time.monotonic()
+        if time.monotonic() - self._message_time >= SILENCE:
+            self._message_time = time.monotonic()
             reason = getattr(error, "strerror", None) or type(error).__name__
             print(f"nmt.serve: a connection failed: {reason}.", file=sys.stderr, flush=True)
 

@@ -37,8 +37,8 @@ def add_corpus(app: FastAPI, pool: ModelPool) -> None:
     def answer(first: Served, split: str | None, second: Served | None) -> Response:
         cure = f"Evaluate the model again: {evaluation_command(first.run)}"
         try:
-            found = described(first.run, split, None if second is None else second.run)
-            return JSONResponse({"model": first.named, "with": second and second.named, **found})
+            evaluation = described(first.run, split, None if second is None else second.run)
+            return JSONResponse({"model": first.named, "with": second and second.named, **evaluation})
         except UserError as error:
             raise ProblemError(503, str(error), cure=cure) from error
         except (LookupError, TypeError, ValueError, AttributeError, OSError) as error:

@@ -97,8 +97,8 @@ def scored(run: Run, metric: str) -> dict[str, Any] | None:
             if metric == "chrf" and scores.get("judged_by") != "chrf":
                 return None
             exact = {"exact": scores["exact_matches"]} if metric == "chrf" else {}
-            found = scores[metric]
-            return {"score": found["value"], "signature": found["signature"], "split": split, **exact}
+            score = scores[metric]
+            return {"score": score["value"], "signature": score["signature"], "split": split, **exact}
     return None
 
 
@@ -113,21 +113,21 @@ def labels(runs: Sequence[Run], ids: Sequence[str]) -> list[str]:
         of_runs.append({f"choices.{name}": value for name, value in config.choices.items()} | settings(config))
     keys = [key for key in dict.fromkeys(key for each in of_runs for key in each)
             if len({str(each.get(key)) for each in of_runs}) > 1]  # fmt: skip
-    chosen = [f"choices.{name}" for name in _NAMING if f"choices.{name}" in keys]
-    chosen = (
-        chosen
+    label_keys = [f"choices.{name}" for name in _NAMING if f"choices.{name}" in keys]
+    label_keys = (
+        label_keys
         or [key for key in keys if "." in key and not key.startswith(("choices.", *_BESIDE))]
         or [key for key in keys if not key.startswith("choices.")]
     )
-    found = [
-        " ".join(dict.fromkeys(_said(key, each[key]) for key in chosen[:_MOST] if key in each)) for each in of_runs
+    run_labels = [
+        " ".join(dict.fromkeys(_label(key, each[key]) for key in label_keys[:_MOST] if key in each)) for each in of_runs
     ]
     return [
-        name if len(runs) < 2 or not label else f"{label} ({name})" if found.count(label) > 1 else label
-        for label, name in zip(found, ids, strict=True)
+        name if len(runs) < 2 or not label else f"{label} ({name})" if run_labels.count(label) > 1 else label
+        for label, name in zip(run_labels, ids, strict=True)
     ]
 
 
-def _said(key: str, value: object) -> str:
+def _label(key: str, value: object) -> str:
     """A choice by its name, a setting with the last part of its key."""
     return str(value) if key.startswith("choices.") else f"{key.rpartition('.')[2]} {written_as(value)}"

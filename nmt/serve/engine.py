@@ -56,7 +56,7 @@ class Key(NamedTuple):
 
 
 class Work(NamedTuple):
-    """A translation of a batch; `told` is called with the beginning of one that is computed alone.
+    """A translation of a batch; `report_beginning` is called with the beginning of one that is computed alone.
 
     With `tags`, its document has `tag_links`: pairs of a word of the source and one of the translation, by number.
     With `keep_words`, the words before the first pinned step are those without the pins.
@@ -64,7 +64,7 @@ class Work(NamedTuple):
 
     request: Request
     include: frozenset[Detail] = frozenset()
-    told: Callable[[str], None] | None = None
+    report_beginning: Callable[[str], None] | None = None
     tags: bool = False
     keep_words: bool = False
 
@@ -114,13 +114,13 @@ class Engine:
         What a line in parts does not have counts, too: nobody knows yet where it is cut.
         """
         models = self.translator.models
-        encoder, own = len(models[0].encoder.heads), len(models[0].decoder.self_heads)
+        encoder, decoder = len(models[0].encoder.heads), len(models[0].decoder.self_heads)
         cross = len(self.translator.heads.names) * source * target
         of_each = PIECE * target * (nbest > 1)
         if include & {"weights", "self_weights"}:
             of_each += cross
         if "self_weights" in include:
-            of_each += encoder * source**2 + own * target**2
+            of_each += encoder * source**2 + decoder * target**2
         if include & {"stages", "vectors"}:
             of_each += STAGES * cross
         if "vectors" in include:
@@ -142,14 +142,14 @@ class Engine:
         if not isinstance(key, Key):
             return [key()]
         translator = self._with(*key[:2])
-        kept = iter(keep_words(translator, [work.request for work in works if work.keep_words]))
-        works = [work._replace(request=next(kept)) if work.keep_words else work for work in works]
+        requests = iter(keep_words(translator, [work.request for work in works if work.keep_words]))
+        works = [work._replace(request=next(requests)) if work.keep_words else work for work in works]
         if key.alone:
             return [
                 self._completed(
-                    translate(translator, request, self._style(translator, include), include, told), request
+                    translate(translator, request, self._style(translator, include), include, report_beginning), request
                 )
-                for request, include, told, *_ in works
+                for request, include, report_beginning, *_ in works
             ]
         ranked = translator.translate_chunk([work.request for work in works])
         documents = []
@@ -175,11 +175,11 @@ class Engine:
         if request.glossary is None:
             return document
         best = document["hypotheses"][0]
-        found = uses(request.glossary, source, best["text"], self.translator.tokenizer.target)
+        term_uses = uses(request.glossary, source, best["text"], self.translator.tokenizer.target)
         reason = {True: "the line comes from the memory"}.get(best["remembered"])
         terms = [
             {"source": [match.begin, match.end], "target": span and [*span], "reason": "" if span else reason or why}
-            for match, span, why in found
+            for match, span, why in term_uses
         ]
         return {**document, "terms": terms}
 

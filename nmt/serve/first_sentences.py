@@ -45,16 +45,16 @@ def first_sentences(run: Run, translator: Translator, words: KnownWords | None) 
 
 def _pairs(run: Run) -> list[tuple[str, str]]:
     """Short sources with their references, each source once."""
-    kept = [(source, target) for source, target in run.facts().get("examples", [])]
-    for split in run.splits() if not kept else ():
+    pairs = [(source, target) for source, target in run.facts().get("examples", [])]
+    for split in run.splits() if not pairs else ():
         with contextlib.suppress(OSError, UnicodeDecodeError, UserError):
             paths = (inside(run.folder, "evaluation", split, name) for name in ("source.txt", "reference.txt"))
             with contextlib.ExitStack() as stack:
                 files = [stack.enter_context(path.open(encoding="utf-8")) for path in paths]
-                kept += [
+                pairs += [
                     (source.strip(), target.strip()) for source, target in islice(zip(*files, strict=False), _LINES)
                 ]
-    return [*{pair[0]: pair for pair in kept if _is_short(pair[0]) and pair[1]}.values()]
+    return [*{pair[0]: pair for pair in pairs if _is_short(pair[0]) and pair[1]}.values()]
 
 
 def _is_short(text: str) -> bool:

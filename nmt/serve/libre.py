@@ -39,8 +39,8 @@ def add_libre(app: FastAPI, pool: ModelPool, lines_only: bool) -> None:
     async def translate(request: Request) -> JSONResponse:
         body = await _body(request, pool)
         texts, markup = [body.q] if isinstance(body.q, str) else body.q, body.format == "html"
-        found = detected(pool, body, body.target)[0] if body.source.lower() == "auto" else None
-        model = model_for(pool, body.source if found is None else found["language"], body.target)
+        detection = detected(pool, body, body.target)[0] if body.source.lower() == "auto" else None
+        model = model_for(pool, body.source if detection is None else detection["language"], body.target)
         try:
             passages = await pool.off_loop(
                 lambda: [split_passages(text, codes_of(model)[0], markup, lines_only) for text in texts]
@@ -50,8 +50,8 @@ def add_libre(app: FastAPI, pool: ModelPool, lines_only: bool) -> None:
         sentences = await translations(request, pool, model, passages, body)
         joined = await pool.off_loop(lambda: [join_passages(each, sentences, markup) for each in passages])
         answer: dict[str, Any] = {"translatedText": joined}
-        if found is not None:
-            answer["detectedLanguage"] = [found] * len(texts)
+        if detection is not None:
+            answer["detectedLanguage"] = [detection] * len(texts)
         return JSONResponse({key: values[0] for key, values in answer.items()} if isinstance(body.q, str) else answer)
 
     @app.get("/languages", summary="LibreTranslate: languages")
@@ -127,13 +127,13 @@ def codes_of(model: Served) -> tuple[str, str]:
     return str(model.description["source"] or UNNAMED[0]), str(model.description["target"] or UNNAMED[1])
 
 
-def _fit(own: str, asked: str, alone: bool) -> int:
+def _fit(code: str, asked: str, alone: bool) -> int:
     """How well the language of a model fits the one that is asked for, 0 if not; no language is asked for by ""."""
-    if not asked or own.replace("-", "_").lower() == asked.replace("-", "_").lower():
+    if not asked or code.replace("-", "_").lower() == asked.replace("-", "_").lower():
         return 4
-    if own in UNNAMED:  # what the only model translates is not known here, but to those who have set up the client
+    if code in UNNAMED:  # what the only model translates is not known here, but to those who have set up the client
         return int(alone and asked not in UNNAMED)
-    (language, script), (wanted, in_script) = canonical(own), canonical(asked)
+    (language, script), (wanted, in_script) = canonical(code), canonical(asked)
     return 0 if language != wanted else 3 if script == in_script else 2
 
 
@@ -143,7 +143,7 @@ def model_for(pool: ModelPool, source: str, target: str) -> Served:
     fits = [
         (sum(fit), model)
         for model in pool.models.values()
-        if all(fit := [_fit(own, asked, alone) for own, asked in zip(codes_of(model), (source, target), strict=True)])
+        if all(fit := [_fit(code, asked, alone) for code, asked in zip(codes_of(model), (source, target), strict=True)])
     ]
     known = ", ".join(dict.fromkeys(" to ".join(codes_of(model)) for model in pool.models.values()))
     if not fits:

@@ -74,8 +74,8 @@ class ModelMemory:
     def similar(self, text: str) -> list[Remembered]:
         """The pairs of both memories that are most similar to a text."""
         memories = [self.corrections.read(), self.answers()]
-        found = {(each.source, each.target): each for memory in memories if memory for each in memory.similar(text)}
-        return sorted(found.values(), key=lambda each: -each.similarity)[:3]
+        pairs = {(each.source, each.target): each for memory in memories if memory for each in memory.similar(text)}
+        return sorted(pairs.values(), key=lambda each: -each.similarity)[:3]
 
 
 def keeps_documents() -> bool:
@@ -108,8 +108,8 @@ def add_memories(app: FastAPI, pool: "ModelPool", corrections: bool) -> None:
     @app.post("/v1/memory", summary="The pairs of the memory whose sources are most similar to a text")
     async def memory(body: MemoryBody) -> JSONResponse:
         model = pool.model(body.model)
-        found: list[Remembered] = await pool.off_loop(model.memory.similar, body.text) if can_compare() else []
-        return JSONResponse({"matches": [each._asdict() for each in found]})
+        matches: list[Remembered] = await pool.off_loop(model.memory.similar, body.text) if can_compare() else []
+        return JSONResponse({"matches": [each._asdict() for each in matches]})
 
 
 def offers(corrections: bool) -> Mapping[str, Any]:

@@ -131,8 +131,8 @@ class RowQueue:
             self.speed = max(1.0, 0.8 * self.speed + 0.2 * pieces / seconds)
 
     def _drop_left(self) -> None:
-        kept = (deque(row for row in rows if not row.left) for rows in self._requests)
-        self._requests = deque(rows for rows in kept if rows)
+        requests = (deque(row for row in rows if not row.left) for rows in self._requests)
+        self._requests = deque(rows for rows in requests if rows)
         self.pieces = sum(row.pieces for rows in self._requests for row in rows)
 
     def _deal(self) -> list[Row]:

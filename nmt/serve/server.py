@@ -85,10 +85,10 @@ def addresses(address: str) -> list[str]:
     places = [address]
     if address in ("0.0.0.0", "::"):
         # Nothing is sent: the system only chooses the address that packets to elsewhere would have.
-        family, own, elsewhere = (
+        family, loopback, elsewhere = (
             (socket.AF_INET6, "::1", "2001:db8::1") if ":" in address else (socket.AF_INET, "127.0.0.1", "192.0.2.1")
         )
-        places = [own]
+        places = [loopback]
         with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
             probe.connect((elsewhere, 9))
             places.append(str(probe.getsockname()[0]))

@@ -49,13 +49,13 @@ class WaitingFiles:
 
     def add(self, name: str, data: bytes) -> str:
         """Hold a file; return what its address ends with."""
-        now = self._clock()
-        self._files = {key: each for key, each in self._files.items() if each.until > now}
+        moment = self._clock()
+        self._files = {key: each for key, each in self._files.items() if each.until > moment}
         held = sum(len(each.data) for each in self._files.values()) + len(data)
         while self._files and (held > self._most or len(self._files) >= MOST_FILES):
             held -= len(self._files.pop(next(iter(self._files))).data)
         key = f"{secrets.token_urlsafe(16)}.{name}"
-        self._files[key] = WaitingFile(name, data, now + PATIENCE)
+        self._files[key] = WaitingFile(name, data, moment + PATIENCE)
         return key
 
     def get(self, key: str) -> WaitingFile:
@@ -83,9 +83,9 @@ def add_files(app: FastAPI, pool: ModelPool, most_bytes: int) -> None:
             cure = f"Install it: {install_command('documents')}"
             raise ProblemError(501, "Files need the extra 'documents', which this server lacks.", cure=cure)
         fields, file = await read_file(request)
-        body, chosen, encoding = _body(fields), fields.get("model"), fields.get("encoding") or None
+        body, model_id, encoding = _body(fields), fields.get("model"), fields.get("encoding") or None
         try:
-            model = pool.model(chosen) if chosen else None
+            model = pool.model(model_id) if model_id else None
             data, name, notes = await _translated(request, pool, file, body, model, encoding)
         except ProblemError as problem:
             if problem.more.get("field") != "q":
@@ -125,7 +125,7 @@ def _body(fields: dict[str, Any]) -> LibreBody:
 
 
 async def _translated(
-    request: Request, pool: ModelPool, file: FormPart, body: LibreBody, chosen: Served | None, encoding: str | None
+    request: Request, pool: ModelPool, file: FormPart, body: LibreBody, form_model: Served | None, encoding: str | None
 ) -> tuple[bytes, str, list[str]]:
     """The translated document, its name, and notes on it (UserError if it cannot be read, or ProblemError)."""
     from nmt.documents.formats import ENDINGS, WITH_PLACEHOLDERS, Document, parse_document
@@ -150,7 +150,7 @@ async def _translated(
         language = detected(pool, LibreBody(q=text), body.target)[0]["language"]
     elif language.lower() == "auto":
         language = first[0]
-    model = chosen or model_for(pool, language, body.target)
+    model = form_model or model_for(pool, language, body.target)
     source, target = codes_of(model)
     document = await pool.off_loop(parsed, source, target)
     split = await pool.off_loop(SplitDocument, document, source)

@@ -112,8 +112,8 @@ def _open_glossary(request: Translating, translator: Translator, document: "Docu
     if keep is None and request.input.suffix.lower() in WITH_PLACEHOLDERS:
         keep = "placeholders"
         if not isinstance(translator.search, BeamSearch):
-            kept, keep = Glossary(keep=[keep]), None
-            if count := sum(bool(kept.find(segment.text)) for segment in document.segments):
+            placeholders, keep = Glossary(keep=[keep]), None
+            if count := sum(bool(placeholders.find(segment.text)) for segment in document.segments):
                 print_message(
                     f"note: {count:,} texts of {request.input} have placeholders, which only beam search keeps. Check "
                     "them, or give search=beam."
@@ -147,7 +147,7 @@ class _DocumentWork:
         Only those with tags have links by attention.
         """
         follower = Follower(self.translator.context_sentences, self.request.documents)
-        done = list(map(self._kept, self.files.kept("output"), texts))
+        done = list(map(self._journal_sentence, self.files.lines_in("output"), texts))
         if len(done) < self.files.lines:
             raise self._other()
         if done:
@@ -199,7 +199,7 @@ class _DocumentWork:
         self.doubts.append((len(doubt.confidence), len(doubt.doubtful), "".join(with_marks(best, MARKS, str))))
         return self.doubts[-1]
 
-    def _kept(self, line: str, text: str) -> LinkedText:
+    def _journal_sentence(self, line: str, text: str) -> LinkedText:
         """A sentence of the journal, which must be that of the document (UserError if not)."""
         try:
             source, target, source_words, target_words, links, doubt = json.loads(line)

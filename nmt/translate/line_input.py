@@ -91,12 +91,12 @@ def arriving(lines: Iterator[str], most: int) -> Iterator[list[str]]:
 class LineProgress:
     """Shows how many lines are done, a context that removes its bar. Other messages go through `say`."""
 
-    def __init__(self, path: Path | None, done: int, shown: bool = True, sentences: int | None = None) -> None:
+    def __init__(self, path: Path | None, done: int, has_bar: bool = True, sentences: int | None = None) -> None:
         """`path` is the input, None for standard input; `done` lines of it are done before.
 
         A document has `sentences` instead of lines.
         """
-        self._path, self._first, self._done, self._shown = path, done, done, shown
+        self._path, self._first, self._done, self._has_bar = path, done, done, has_bar
         self._total, self._unit = sentences, "lines" if sentences is None else "sentences"
         self._progress: Progress | None = None
         self._started = time.monotonic()
@@ -144,7 +144,7 @@ class LineProgress:
 
     def _show(self, done: int) -> None:
         seconds = time.monotonic() - self._started
-        if not self._shown or seconds < QUIET_SECONDS:
+        if not self._has_bar or seconds < QUIET_SECONDS:
             return
         if self._progress is None:
             self._progress = Progress(lambda _: None)

@@ -208,8 +208,8 @@ def links_below(write_line: Callable[[str], None], head: Head, shift: int, line:
     """Write the words of a line, and those of its translation, with their links."""
     best = line.translations[0]
     if best.weights is not None:
-        found = links(best, head=head, shift=shift)
-        for text in linked(best.source.split(), best.text.split(), found, sys.stdout):
+        word_links = links(best, head=head, shift=shift)
+        for text in linked(best.source.split(), best.text.split(), word_links, sys.stdout):
             write_line(f"  {text}")
 
 

@@ -38,21 +38,21 @@ class PartialFiles:
         self._unit = unit
         self._outputs = {key: path.resolve() for key, path in outputs.items()}
         self._parts = {key: path.with_name(f"{path.name}.part") for key, path in self._outputs.items()}
-        self.lines = self._kept(resume)
+        self.lines = self._resumed_lines(resume)
         self._files = {key: _opened(part, self.lines) for key, part in self._parts.items()}
 
-    def _kept(self, resume: Resume) -> int:
+    def _resumed_lines(self, resume: Resume) -> int:
         begun = [part for part in self._parts.values() if part.exists()]
-        kept = [part for part in begun if part.stat().st_size]
+        leftovers = [part for part in begun if part.stat().st_size]
         lines = min(map(_whole_lines, begun), default=0)
-        if kept and resume == "false":
+        if leftovers and resume == "false":
             raise UserError(
                 f"An interrupted translation has left {lines:,} {self._unit} for {self._outputs['output']}. To "
-                f"continue it, add resume=true. To start again, delete them: {system.shell_command('rm', *kept)}"
+                f"continue it, add resume=true. To start again, delete them: {system.shell_command('rm', *leftovers)}"
             )
-        if kept and len(begun) < len(self._parts):
-            raise UserError(f"{kept[0]} was begun with other outputs. Give the same ones with resume={resume}.")
-        if resume == "true" and not kept:
+        if leftovers and len(begun) < len(self._parts):
+            raise UserError(f"{leftovers[0]} was begun with other outputs. Give the same ones with resume={resume}.")
+        if resume == "true" and not leftovers:
             raise UserError(
                 f"There is nothing to resume: no interrupted translation has left {self._parts['output']}. Leave out "
                 "resume=true, or give resume=auto."
@@ -63,7 +63,7 @@ class PartialFiles:
         """Return a function that writes a line to a file."""
         return lambda line: print(line, file=self._files[key])
 
-    def kept(self, key: str) -> Iterator[str]:
+    def lines_in(self, key: str) -> Iterator[str]:
         """Yield the lines that are in a file already."""
         with self._parts[key].open(encoding="utf-8", newline="\n") as file:
             yield from islice(file, self.lines)

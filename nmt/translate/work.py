@@ -158,7 +158,7 @@ class _Work:
         self.fewer = 0  # lines with fewer translations than were asked for
         self.prefixes = _Prefixes(request.prefix, stack)
         self.follower = Follower(translator.context_sentences, request.documents)
-        self.progress = stack.enter_context(LineProgress(request.input, self.done, shown=bool(request.files)))
+        self.progress = stack.enter_context(LineProgress(request.input, self.done, has_bar=bool(request.files)))
         self.decoder = LineDecoder(request.invalid, self._warn)
         facts = request.translator.runs[0].facts
         self.watch = LineWatch(str(request.input or "standard input"), facts)

@@ -59,8 +59,8 @@ def search_batches(
             last_report = time.monotonic()
 
     mine = _searched(batches, range(0, len(batches), processes.count), search, searches, report_done)
-    found = {number: nbest_lists for share in processes.gather(mine) for number, nbest_lists in share.items()}
-    return [found[number] for number in range(len(batches))]
+    lists_by_batch = {number: nbest_lists for share in processes.gather(mine) for number, nbest_lists in share.items()}
+    return [lists_by_batch[number] for number in range(len(batches))]
 
 
 def follow(search: SearchBatch, processes: Processes, searches: int = 1) -> None:

@@ -47,13 +47,13 @@ def context_sentences(tokenizer: Tokenizer, texts: Sequence[str], tokens: Tokens
 
 
 def weights_of_context(
-    weights: npt.NDArray[np.float32] | None, own: int, context: Sequence[ContextSentence]
+    weights: npt.NDArray[np.float32] | None, slots: int, context: Sequence[ContextSentence]
 ) -> npt.NDArray[np.float32] | None:
-    """The columns of the context [H, T, X] in weights whose first `own` columns are the source's; None if none are."""
+    """The context's columns [H, T, X] of weights whose first `slots` columns are the source's; None if none are."""
     count = sum(len(sentence.pieces) for sentence in context)
-    if weights is None or not count or weights.shape[2] < own + count:
+    if weights is None or not count or weights.shape[2] < slots + count:
         return None
-    return weights[:, :, own : own + count]
+    return weights[:, :, slots : slots + count]
 
 
 def with_context(translation: Translation) -> Translation | None:

@@ -56,11 +56,11 @@ def look(model: Seq2Seq, batch: Batch, pins: Sequence[Pins] = ()) -> Looks:
         decoded: Decoded = model(Source.of(batch, pins), batch.target_in)
         before = model.before(batch.context)
     layers = [calls for name, calls in seen.items() if name.startswith("encoder.")]
-    own = [calls for name, calls in seen.items() if name.startswith("context.")]
+    context_calls = [calls for name, calls in seen.items() if name.startswith("context.")]
     if model.context is None or before is None:
         encoder, merged = all_heads([calls[0] for calls in layers]), None
     else:
-        encoder, merged = model.context.shares(layers, own, batch.source_mask, before.mask)
+        encoder, merged = model.context.shares(layers, context_calls, batch.source_mask, before.mask)
     decoder = [
         _over_steps([call.weights for call in calls if call.weights is not None])
         for name, calls in seen.items()

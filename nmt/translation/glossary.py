@@ -41,13 +41,13 @@ class Match(NamedTuple):
     Attributes:
         begin, end: its characters.
         targets: its translations, one of which must be used.
-        kept: whether it is kept as it is.
+        verbatim: whether it is kept as it is.
     """
 
     begin: int
     end: int
     targets: Sequence[str]
-    kept: bool = False
+    verbatim: bool = False
 
 
 class Use(NamedTuple):
@@ -82,7 +82,7 @@ class Glossary:
         for kind in keep:
             if kind not in _PATTERNS:
                 raise UserError(f"keep={kind}: must be one of {', '.join(get_args(Keep))}.")
-        self._kept = re.compile("|".join(_PATTERNS[kind] for kind in _PATTERNS if kind in keep)) if keep else None
+        self._verbatim = re.compile("|".join(_PATTERNS[kind] for kind in _PATTERNS if kind in keep)) if keep else None
         #: By the first word, without case: the words of terms with their entries, the longest first.
         self._terms: dict[str, list[tuple[list[str], Entry]]] = {}
         seen: dict[str, Entry] = {}
@@ -107,16 +107,16 @@ class Glossary:
         """The terms of a text, in order."""
         words = _words(text)
         folded = [word.casefold() for word, _ in words]
-        kept = () if self._kept is None else self._kept.finditer(text)
-        found = [Match(*place.span(), (place[0],), kept=True) for place in kept]
+        places = () if self._verbatim is None else self._verbatim.finditer(text)
+        matches = [Match(*place.span(), (place[0],), verbatim=True) for place in places]
         for at, first in enumerate(folded):
             for term, entry in self._terms.get(first, ()):
                 span = slice(at, at + len(term))
                 lower = term == [word.casefold() for word in term]
                 if term == (folded if lower else [word for word, _ in words])[span]:
-                    found.append(Match(words[at][1][0], words[span][-1][1][1], entry.targets))
+                    matches.append(Match(words[at][1][0], words[span][-1][1][1], entry.targets))
         taken: list[Match] = []
-        for match in sorted(found, key=lambda each: (not each.kept, each.begin - each.end, each.begin)):
+        for match in sorted(matches, key=lambda each: (not each.verbatim, each.begin - each.end, each.begin)):
             if all(match.end <= other.begin or other.end <= match.begin for other in taken):
                 taken.append(match)
         return sorted(taken)
@@ -165,8 +165,8 @@ def constraints_of(
     for match in matches:
         slots = [at for at, (begin, end) in pieces if begin < match.end and match.begin < end]
         inside = pieces and pieces[0][1][0] <= match.begin and match.end <= pieces[-1][1][1]
-        glued = match.kept and text[match.begin - 1 : match.begin].strip() != ""
-        forms = [_alternatives(form, vocabulary, match.kept, glued) for form in match.targets]
+        glued = match.verbatim and text[match.begin - 1 : match.begin].strip() != ""
+        forms = [_alternatives(form, vocabulary, match.verbatim, glued) for form in match.targets]
         alternatives = [tokens for ways in forms for tokens in ways]
         if slots and inside and alternatives:
             # A foreign tokenizer may write no space before the first word.
@@ -178,8 +178,8 @@ def constraints_of(
 @functools.lru_cache(maxsize=8)
 def _writes_spaces(vocabulary: Vocabulary) -> bool:
     """Whether most letters of a model's pieces are of scripts with spaces between words."""
-    shown = (each.decode("utf-8", "ignore") for each in vocabulary.shows if len(each) > 1)  # no single bytes
-    letters = [letter for text in shown for letter in text[:20] if letter.isalpha()]
+    texts = (each.decode("utf-8", "ignore") for each in vocabulary.shows if len(each) > 1)  # no single bytes
+    letters = [letter for text in texts for letter in text[:20] if letter.isalpha()]
     return 2 * sum(map(_unspaced, letters)) <= len(letters)
 
 
@@ -190,32 +190,32 @@ def _is_whole(match: Match, text: str, vocabulary: Vocabulary) -> bool:
     """
     beside = text[match.begin - 1 : match.begin] + text[match.end : match.end + 1]
     unspaced = any(_unspaced(form[0]) or _unspaced(form[-1]) for form in match.targets)
-    return not (unspaced and not _writes_spaces(vocabulary)) and not (match.kept and any(map(str.isalnum, beside)))
+    return not (unspaced and not _writes_spaces(vocabulary)) and not (match.verbatim and any(map(str.isalnum, beside)))
 
 
-def _alternatives(form: str, vocabulary: Vocabulary, kept: bool, glued: bool) -> list[tuple[int, ...]]:
+def _alternatives(form: str, vocabulary: Vocabulary, verbatim: bool, glued: bool) -> list[tuple[int, ...]]:
     """The ways to write a term: as a word, within text without spaces or after a bracket, and at the beginning."""
-    forms = [form] if kept or form != form.lower() else [form, form[0].upper() + form[1:]]
+    forms = [form] if verbatim or form != form.lower() else [form, form[0].upper() + form[1:]]
     ways = []
     for each in forms:
         (tokens,) = vocabulary.encode([each])
-        if set(tokens).isdisjoint(vocabulary.forbidden) and (not kept or vocabulary.decode(tokens) == form):
+        if set(tokens).isdisjoint(vocabulary.forbidden) and (not verbatim or vocabulary.decode(tokens) == form):
             ways.append(tuple(tokens))
-            if (not kept or glued) and (inner := without_space(vocabulary, tokens)):
+            if (not verbatim or glued) and (inner := without_space(vocabulary, tokens)):
                 ways.append(tuple(inner))
     return list(dict.fromkeys(ways))
 
 
 def uses(glossary: Glossary, source: str, text: str, vocabulary: Vocabulary) -> list[Use]:
     """The terms of a source and where each stands in its translation, in the order of the source."""
-    found: dict[int, Use] = {}
+    uses_by_number: dict[int, Use] = {}
     taken: list[Span] = []
     matches = glossary.find(source)
     # The longest first: "York" must not take a part of "New York".
     for number, match in sorted(enumerate(matches), key=lambda each: -max(map(len, each[1].targets))):
         whole = _is_whole(match, source, vocabulary)
         pattern = "|".join(_pattern(form, whole) for form in sorted(match.targets, key=len, reverse=True))
-        flags = re.IGNORECASE * (not match.kept)
+        flags = re.IGNORECASE * (not match.verbatim)
         spans = (place.span() for place in re.finditer(pattern, text, flags))
         span = next((each for each in spans if all(each[1] <= a or b <= each[0] for a, b in taken)), None)
         reason = ""
@@ -225,8 +225,8 @@ def uses(glossary: Glossary, source: str, text: str, vocabulary: Vocabulary) -> 
             reason = "the model has no pieces for it"
         else:
             reason = "it is not in the translation, as where a long line was cut"
-        found[number] = Use(match, span, reason)
-    return [found[number] for number in range(len(matches))]
+        uses_by_number[number] = Use(match, span, reason)
+    return [uses_by_number[number] for number in range(len(matches))]
 
 
 def _pattern(form: str, whole: bool) -> str:

@@ -30,10 +30,10 @@ def keep_words(translator: Translator, requests: Sequence[Request]) -> list[Requ
         for at, each in enumerate(requests)
         if firsts[at] > 0 and not shows_nothing(each.text) and shows_nothing(each.prefix) and each.remembered is None
     ]
-    kept = list(requests)
+    with_beginnings = list(requests)
     free = translator.translate_chunk([requests[at]._replace(pins={}) for at in waiting]) if waiting else []
     for at, (best, *_) in zip(waiting, free, strict=True):
         if firsts[at] < len(best.pieces) and can_look(best):
             tokens = translator.tokenizer.target.ids(best.pieces[: firsts[at]])
-            kept[at] = requests[at]._replace(begins=beginning(tokens))
-    return kept
+            with_beginnings[at] = requests[at]._replace(begins=beginning(tokens))
+    return with_beginnings

@@ -96,15 +96,15 @@ def search_for_texts(
     nbest_lists = search(parts, ())
     if settings.nbest == 1:
         return nbest_lists
-    found = [_different(hypotheses, vocabulary) for hypotheses in nbest_lists]
-    short = [row for row, each in enumerate(found) if len(each) < len(nbest_lists[row])]
+    distinct_lists = [_different(hypotheses, vocabulary) for hypotheses in nbest_lists]
+    short = [row for row, each in enumerate(distinct_lists) if len(each) < len(nbest_lists[row])]
     if short and not settings.draws:
         for row, others in zip(short, search([parts[row] for row in short], vocabulary.shows), strict=True):
-            best = found[row][0]
+            best = distinct_lists[row][0]
             others = [each for each in others if each.score <= best.score]
-            ranked = sorted([*found[row], *others], key=lambda each: -each.score)
-            found[row] = _different(ranked, vocabulary)[: settings.nbest]
-    return found
+            ranked = sorted([*distinct_lists[row], *others], key=lambda each: -each.score)
+            distinct_lists[row] = _different(ranked, vocabulary)[: settings.nbest]
+    return distinct_lists
 
 
 def _different(hypotheses: Sequence[Hypothesis], vocabulary: Vocabulary) -> list[Hypothesis]:

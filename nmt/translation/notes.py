@@ -16,11 +16,11 @@ _TARGET = "decoder.learned_positions"
 
 def limits_of(models: Sequence[Seq2Seq]) -> Mapping[str, int | None]:
     """The largest of each limit of the models; None if a model has none."""
-    found = {}
+    limits = {}
     for limit in (*_LIMITS, _TARGET):
-        own = [attrgetter(limit)(model) for model in models]
-        found[limit] = None if None in own else max(own)
-    return found
+        model_limits = [attrgetter(limit)(model) for model in models]
+        limits[limit] = None if None in model_limits else max(model_limits)
+    return limits
 
 
 def excess_of_source(limits: Mapping[str, int | None], pieces: int, splits: bool = True) -> str:

@@ -21,10 +21,10 @@ COMMON = 200  # number of most frequent pieces
 
 
 class Candidates(NamedTuple):
-    """The candidates of a batch: ids [C] in ascending order, so that specials keep their ids; own [B, C], whose."""
+    """The candidates of a batch: ids [C], ascending, so that specials keep their ids; mask [B, C], of each sentence."""
 
     ids: Tensor
-    own: Tensor
+    mask: Tensor
 
     def output(self, layer: nn.Linear) -> Output:
         """The weight [C, F] of an output layer in the type of matrix products, and the biases [B, C].
@@ -34,7 +34,7 @@ class Candidates(NamedTuple):
         weight, device = layer.weight[self.ids], self.ids.device.type
         if torch.is_autocast_enabled(device):
             weight = weight.to(torch.get_autocast_dtype(device))
-        return weight, torch.where(self.own, layer.bias[self.ids].float(), -torch.inf)
+        return weight, torch.where(self.mask, layer.bias[self.ids].float(), -torch.inf)
 
     def limits(self, limits: Limits) -> Limits:
         """The limits with pieces replaced by their indices among the candidates."""
@@ -84,14 +84,14 @@ class Shortlist:
     ) -> Candidates:
         """Those of source [B, S], whose translations have these prefixes and constraints."""
         pieces = source.cpu()
-        own = torch.zeros(len(pieces), self.size, dtype=torch.bool)
-        own[:, self.always] = True
-        own.scatter_(1, self.translations[pieces].flatten(1), True)
+        mask = torch.zeros(len(pieces), self.size, dtype=torch.bool)
+        mask[:, self.always] = True
+        mask.scatter_(1, self.translations[pieces].flatten(1), True)
         if self.joint:
-            own.scatter_(1, pieces, True)
-        for row, prefix in zip(own, prefixes, strict=True):
+            mask.scatter_(1, pieces, True)
+        for row, prefix in zip(mask, prefixes, strict=True):
             row[[next(iter(state)) for state in prefix]] = True  # the first token of a state belongs to the prefix
-        for row, of_row in zip(own, constraints, strict=False):
+        for row, of_row in zip(mask, constraints, strict=False):
             row[[token for each in of_row for way in each.alternatives for token in way]] = True
-        ids = own.any(0).nonzero().squeeze(1)
-        return Candidates(ids.to(source.device), own[:, ids].to(source.device))
+        ids = mask.any(0).nonzero().squeeze(1)
+        return Candidates(ids.to(source.device), mask[:, ids].to(source.device))

@@ -50,8 +50,8 @@ class TranslationMemory:
         from rapidfuzz import fuzz, process
 
         key = _key(text)
-        found = process.extract(key, self._targets.keys(), scorer=fuzz.ratio, limit=most, score_cutoff=100 * least)
-        return [Remembered(source, self._targets[source], round(share / 100, 4)) for source, share, _ in found]
+        matches = process.extract(key, self._targets.keys(), scorer=fuzz.ratio, limit=most, score_cutoff=100 * least)
+        return [Remembered(source, self._targets[source], round(share / 100, 4)) for source, share, _ in matches]
 
 
 def can_compare() -> bool:

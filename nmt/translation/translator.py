@@ -375,7 +375,7 @@ class Translator:
         context: Sequence[ContextSentence],
         pins: Pins,
     ) -> Translation:
-        target, weights, own = self.tokenizer.target, hypothesis.weights, len(source_tokens) + 1
+        target, weights, slots = self.tokenizer.target, hypothesis.weights, len(source_tokens) + 1
         text, spans = target.spell(hypothesis.tokens)
         return Translation(
             sentence,
@@ -386,10 +386,10 @@ class Translator:
             target.pieces(hypothesis.tokens),
             [*source_spans, None],
             spans,
-            None if weights is None else weights[:, :, :own],
+            None if weights is None else weights[:, :, :slots],
             self.heads.names,
             context=context,
-            context_weights=of_context.weights_of_context(weights, own, context),
+            context_weights=of_context.weights_of_context(weights, slots, context),
             cut=hypothesis.cut,
             pins=pins,
         )

@@ -43,9 +43,9 @@ def views(model: Seq2Seq, tokenizer: Tokenizer, translation: Translation, comput
     count = len(pieces)  # without the end if the length limit cut the translation
     seen = None
     if cross is not None:
-        cross, own = cross[:, :count], len(source) + 1
-        of_context = weights_of_context(cross, own, translation.context) if context is None else context[:, :count]
-        seen = translation._replace(weights=cross[:, :, :own], context_weights=of_context, heads=model.decoder.heads)
+        cross, slots = cross[:, :count], len(source) + 1
+        of_context = weights_of_context(cross, slots, translation.context) if context is None else context[:, :count]
+        seen = translation._replace(weights=cross[:, :, :slots], context_weights=of_context, heads=model.decoder.heads)
     return Views(
         None
         if encoder is None

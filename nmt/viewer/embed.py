@@ -47,7 +47,7 @@ def _add(name: str, done: dict[str, str], waiting: tuple[str, ...]) -> None:
     source = static(name)
     for _, other in _IMPORT.findall(source):
         _add(other, done, (*waiting, name))
-    names = ", ".join(found for _, found in _EXPORT.findall(source))
+    names = ", ".join(symbol for _, symbol in _EXPORT.findall(source))
     body = _IMPORT.sub(lambda match: f'const {{{match[1]}}} = modules["{match[2]}"];\n', source)
     body = _EXPORT.sub(r"\1 \2", body)
     if re.search(r"^(import|export)\b", body, re.MULTILINE):
@@ -58,7 +58,7 @@ def _add(name: str, done: dict[str, str], waiting: tuple[str, ...]) -> None:
 def embedded_json(value: Any) -> str:
     """JSON for a script element: nothing in it can end the element, begin a comment or command a terminal."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return _SPELLED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _SPELLED.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def policy_hash(text: str) -> str:

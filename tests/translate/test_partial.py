@@ -167,7 +167,7 @@ def test_progress_is_calm(here: Path, monkeypatch: pytest.MonkeyPatch, capfd: Ca
                 if second in (30, 60, 90):
                     progress.add(30 if second < 90 else 120)
         assert capfd.readouterr().err == shown
-    with LineProgress(path, 0, shown=False) as progress:
+    with LineProgress(path, 0, has_bar=False) as progress:
         now = 1e6
         progress.add(7)
         progress.say("warning: seen")

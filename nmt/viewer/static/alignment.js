@@ -42,7 +42,7 @@ export function chosenView(translation, hypothesis, settings) {
 }
 
 /** What is lit, as a sentence. */
-export function said(view, value) {
+export function selectionText(view, value) {
   if (!value)
     return "Point at a word, tap it, or move to it with the Tab and arrow keys. A click or Enter keeps it lit.";
   const { row, column } = value;
@@ -51,22 +51,22 @@ export function said(view, value) {
     return `“${view.rows[row].label}” takes ${share} of its attention from “${view.columns[column].label}”.`;
   }
   const side = row !== undefined ? "row" : "column";
-  const own = side === "row" ? view.rows[row] : view.columns[column];
+  const unit = side === "row" ? view.rows[row] : view.columns[column];
   const others = side === "row" ? view.columns : view.rows;
   const strongestFirst = partners(view, side, row ?? column)
     .filter(({ weight }) => weight >= 0.05)
     .slice(0, 5);
   const words = strongestFirst.map(({ at, weight }) => `“${others[at].label}” ${percent(weight)}`).join(", ");
-  if (!words) return `“${own.label}” has no weight of 5 % or more.`;
-  if (side === "column") return `“${own.label}” is looked at by ${words}.`;
-  const several = own.pieces?.length > 1 ? ` This is the mean of its ${own.pieces.length} pieces.` : "";
-  return `“${own.label}” looks at ${words}.${several}`;
+  if (!words) return `“${unit.label}” has no weight of 5 % or more.`;
+  if (side === "column") return `“${unit.label}” is looked at by ${words}.`;
+  const several = unit.pieces?.length > 1 ? ` This is the mean of its ${unit.pieces.length} pieces.` : "";
+  return `“${unit.label}” looks at ${words}.${several}`;
 }
 
-function listTable(view, kept, selection) {
+function listTable(view, mask, selection) {
   const entropy = entropies(view.weights);
   const rows = view.rows.map((unit, row) => {
-    const linked = partners(view, "row", row).filter(({ at }) => kept[row][at]);
+    const linked = partners(view, "row", row).filter(({ at }) => mask[row][at]);
     return [
       h("button", { type: "button", class: "word", "data-row": row, dir: "auto" }, unit.label),
       h(
@@ -86,17 +86,17 @@ function listTable(view, kept, selection) {
       entropyText(entropy[row]),
     ];
   });
-  const made = table(["target", "looks at", "entropy"], rows, "List of links", { class: "list" });
-  lights(made, selection, valueOf);
+  const list = table(["target", "looks at", "entropy"], rows, "List of links", { class: "list" });
+  lights(list, selection, valueOf);
   selection.listen((value) => {
-    for (const each of made.querySelectorAll("[data-row], [data-column]"))
+    for (const each of list.querySelectorAll("[data-row], [data-column]"))
       each.classList.toggle("lit", isLit(each, value));
   });
-  return made;
+  return list;
 }
 
-function linksBox(view, kept, selection, width, mass) {
-  const picture = linksFigure(view, kept, width);
+function linksBox(view, mask, selection, width, mass) {
+  const picture = linksFigure(view, mask, width);
   const heavy = strongest(view.weights, Math.min(0.75, Number(mass)));
   roving(picture, (key, from) => {
     const side = from.hasAttribute("data-row") ? "row" : "column";
@@ -120,12 +120,12 @@ function linksBox(view, kept, selection, width, mass) {
   return picture;
 }
 
-function isPartner(view, kept, element, value) {
-  const own = value && valueOf(element);
-  if (!own || (own.row !== undefined && own.column !== undefined)) return false;
-  if (value.row !== undefined && value.column === undefined && own.column !== undefined)
-    return kept[value.row][own.column];
-  return value.column !== undefined && value.row === undefined && own.row !== undefined && kept[own.row][value.column];
+function isPartner(view, mask, element, value) {
+  const at = value && valueOf(element);
+  if (!at || (at.row !== undefined && at.column !== undefined)) return false;
+  if (value.row !== undefined && value.column === undefined && at.column !== undefined)
+    return mask[value.row][at.column];
+  return value.column !== undefined && value.row === undefined && at.row !== undefined && mask[at.row][value.column];
 }
 
 /** How the weights are drawn; the grid of all heads needs several. */
@@ -267,7 +267,7 @@ export function showAlignment(box, translation, hypothesis, settings, selection,
     );
     return;
   }
-  const kept = strongest(view.weights, Number(settings.get("mass", "1")));
+  const mask = strongest(view.weights, Number(settings.get("mass", "1")));
   if (translation.gold) view.gold = goldOf(view, translation.gold);
   const form = formOf(view, settings);
   view.sides = ASKS[view.use];
@@ -281,14 +281,14 @@ export function showAlignment(box, translation, hypothesis, settings, selection,
   };
   const figure =
     form === "links"
-      ? linksBox(view, kept, selection, width, settings.get("mass", "1"))
+      ? linksBox(view, mask, selection, width, settings.get("mass", "1"))
       : form === "list"
-        ? listTable(view, kept, selection)
+        ? listTable(view, mask, selection)
         : form === "heads"
           ? scrolling("All heads", headsBox(grid, box.clientWidth || 640, selection, open, say))
-          : matrixTable(view, kept, selection, { label, bars: true });
+          : matrixTable(view, mask, selection, { label, bars: true });
   selection.listen((value) => {
-    status.textContent = said(view, value);
+    status.textContent = selectionText(view, value);
   });
   box.append(
     controls(hypothesis, view, settings),
@@ -310,7 +310,7 @@ export function showAlignment(box, translation, hypothesis, settings, selection,
     figure,
     saving("alignment", {
       svg: () =>
-        grid ? headsFigure(grid, 2000) : form === "links" ? linksFigure(view, kept, 640) : matrixFigure(view, kept),
+        grid ? headsFigure(grid, 2000) : form === "links" ? linksFigure(view, mask, 640) : matrixFigure(view, mask),
       json: () => ({
         rows: view.rows,
         columns: view.columns,
@@ -360,11 +360,11 @@ function legend(source, hypothesis, faint, by) {
 /** Light the words of both sentences, and their partners, as they are pointed at or chosen. */
 export function lightPartners(lines, view, selection) {
   lights(lines, selection, valueOf);
-  const kept = strongest(view.weights, 0.75);
+  const mask = strongest(view.weights, 0.75);
   selection.listen((value) => {
     for (const each of lines.querySelectorAll("[data-row], [data-column]")) {
       each.classList.toggle("lit", isLit(each, value));
-      each.classList.toggle("partner", !isLit(each, value) && isPartner(view, kept, each, value));
+      each.classList.toggle("partner", !isLit(each, value) && isPartner(view, mask, each, value));
     }
   });
 }
@@ -390,7 +390,7 @@ export function showSentences(box, translation, hypothesis, settings, selection,
   if (cross) {
     lightPartners(lines, cross, selection);
     selection.listen((value) => {
-      status.textContent = said(cross, value);
+      status.textContent = selectionText(cross, value);
     });
   }
   box.replaceChildren(lines, cross ? h("div", { class: "chosen" }, status, waysLine(cross, selection, ways)) : status);

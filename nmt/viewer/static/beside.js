@@ -22,30 +22,30 @@ const WORD = new RegExp(`(?:[${ALONE}]\\p{M}*|(?:(?![${ALONE}])\\S)+)\\s*`, "gu"
  * @returns {{word: string, kind: "same" | "one" | "two"}[]} with the space after a word; "one" is of the first text.
  */
 export function compareWords(one, two) {
-  const [own, other] = [one.match(WORD) ?? [], two.match(WORD) ?? []];
-  const [a, b] = [own, other].map((words) => words.map((word) => word.trim()));
+  const [first, second] = [one.match(WORD) ?? [], two.match(WORD) ?? []];
+  const [a, b] = [first, second].map((words) => words.map((word) => word.trim()));
   const best = Array.from({ length: a.length + 1 }, () => new Array(b.length + 1).fill(0));
   for (let i = a.length - 1; i >= 0; i--) {
     for (let j = b.length - 1; j >= 0; j--) {
       best[i][j] = a[i] === b[j] ? best[i + 1][j + 1] + 1 : Math.max(best[i + 1][j], best[i][j + 1]);
     }
   }
-  const found = [];
+  const diff = [];
   let [i, j] = [0, 0];
   while (i < a.length || j < b.length) {
     if (i < a.length && j < b.length && a[i] === b[j]) {
-      found.push({ word: own[i++], kind: "same" });
+      diff.push({ word: first[i++], kind: "same" });
       j++;
     } else if (j >= b.length || (i < a.length && best[i + 1][j] >= best[i][j + 1]))
-      found.push({ word: own[i++], kind: "one" });
-    else found.push({ word: other[j++], kind: "two" });
+      diff.push({ word: first[i++], kind: "one" });
+    else diff.push({ word: second[j++], kind: "two" });
   }
-  return found;
+  return diff;
 }
 
 /** A text with marks where it differs from another. */
-export function marked(own, other, direction = "auto") {
-  const words = compareWords(own, other).filter(({ kind }) => kind !== "two");
+export function marked(text, other, direction = "auto") {
+  const words = compareWords(text, other).filter(({ kind }) => kind !== "two");
   return h(
     "p",
     { class: "sentence", dir: direction },
@@ -58,14 +58,14 @@ export function marked(own, other, direction = "auto") {
 }
 
 function panel(title, view, selection, signed) {
-  const kept = view.weights.map((row) => row.map(() => true));
+  const all = view.weights.map((row) => row.map(() => true));
   return h(
     "figure",
     {},
     h("figcaption", {}, title),
-    matrixTable(view, signed ? kept : strongest(view.weights, 1), selection, { label: title, signed }),
+    matrixTable(view, signed ? all : strongest(view.weights, 1), selection, { label: title, signed }),
     saving(title.split(/[:,]/)[0].replaceAll(" ", ""), {
-      svg: () => matrixFigure(view, kept, title),
+      svg: () => matrixFigure(view, all, title),
       json: () => ({ rows: view.rows, columns: view.columns, weights: view.weights }),
       pharaoh: signed ? null : () => pharaoh(view),
     }),

@@ -48,16 +48,16 @@ export function arranged(rows, { by, descending, text }) {
     [row.source, row.translation, row.other, row.reference].some((each) =>
       (each ?? "").toLocaleLowerCase().includes(wanted),
     );
-  const found = wanted ? rows.filter(holds) : [...rows];
+  const matches = wanted ? rows.filter(holds) : [...rows];
   const value = (row) => (typeof row[by] === "number" ? row[by] : null);
-  return found.sort((one, two) => {
+  return matches.sort((one, two) => {
     const [a, b] = [value(one), value(two)];
     if (a === null || b === null) return (a === null) - (b === null) || one.line - two.line;
     return (descending ? b - a : a - b) || one.line - two.line;
   });
 }
 
-const shown = (value, name) =>
+const cellText = (value, name) =>
   typeof value !== "number"
     ? ""
     : name === "line" || name === "length" || Number.isInteger(value)
@@ -70,9 +70,9 @@ export function corpusFigure(list, measures, by, descending) {
   const rows = list.slice(0, DRAWN);
   const texts = ["source", "translation", "other"].filter((name) => rows.some((row) => typeof row[name] === "string"));
   const cells = rows.map((row) => [
-    shown(row[first], first),
+    cellText(row[first], first),
     ...texts.map((name) => visible(row[name] ?? "")),
-    ...others.map((name) => shown(row[name], name)),
+    ...others.map((name) => cellText(row[name], name)),
   ]);
   const header = [NAMES[first], ...texts, ...others.map((name) => NAMES[name])];
   const order = `${NAMES[by]}, ${descending ? "largest" : "smallest"} first`;
@@ -130,7 +130,7 @@ export function showCorpus(box, rows, settings, open, opens) {
               },
               String(row.line),
             )
-          : shown(row[name], name),
+          : cellText(row[name], name),
       ),
     );
   const body = list.slice(0, MOST).map((row) =>

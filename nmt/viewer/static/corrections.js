@@ -93,7 +93,7 @@ export class Corrections {
       h("button", { type: "button", class: "small", onclick: use(target) }, "Use this"),
     ]);
     const header = ["source", "kept translation", "similar", "edit"];
-    const made = table(header, rows, "Similar corrections", { class: "text" });
-    place.replaceChildren(...(rows.length ? [h("h3", {}, "Similar sentences that were kept"), made] : []));
+    const matchTable = table(header, rows, "Similar corrections", { class: "text" });
+    place.replaceChildren(...(rows.length ? [h("h3", {}, "Similar sentences that were kept"), matchTable] : []));
   }
 }

@@ -56,12 +56,12 @@ export class CorpusSection {
       return;
     }
     try {
-      const found = await get(`v1/corpus?${query}`);
+      const evaluation = await get(`v1/corpus?${query}`);
       if (String(query) !== this.shown) return; // a later choice has overtaken this one
-      this.found = found;
-      this.rows = found.rows;
+      this.evaluation = evaluation;
+      this.rows = evaluation.rows;
       const missing = `${second && named(second)} has not translated the sentences of this split.`;
-      this.missing = second && !found.compared ? missing : null;
+      this.missing = second && !evaluation.compared ? missing : null;
       this.draw();
     } catch (error) {
       if (String(query) !== this.shown) return;
@@ -72,12 +72,12 @@ export class CorpusSection {
 
   draw() {
     if (!this.rows.length) return;
-    const { found, rows, settings } = this;
+    const { evaluation, rows, settings } = this;
     const body = h("div", {});
     const byLine = new Map(rows.map((row) => [row.line, row]));
     const explained = Object.entries(NOTES).filter(([name]) => rows.some((row) => typeof row[name] === "number"));
     const notes = [this.missing, ...explained.map(([, text]) => text)].filter(Boolean);
-    const splits = found.splits.map((name) => [name, name]);
+    const splits = evaluation.splits.map((name) => [name, name]);
     redraw(this.part.body, () => {
       this.part.body.replaceChildren(
         h(
@@ -89,7 +89,7 @@ export class CorpusSection {
           ? h(
               "div",
               { class: "controls" },
-              choice("Split", splits, found.split, (split) => settings.set({ split })),
+              choice("Split", splits, evaluation.split, (split) => settings.set({ split })),
             )
           : "",
         body,

@@ -37,9 +37,9 @@ export function explained(answer, selection = new Selection(), by = "") {
   const unit = (text, at) => ({ label: visible(text), pieces: [at], word: at, end: false });
   const [rows, columns] = [answer.words.target.map(unit), answer.words.source.map(unit)];
   const panels = Object.entries(answer.methods)
-    .filter(([, found]) => found)
-    .map(([name, found]) => {
-      const view = { rows, columns, weights: name === "attention" ? found : scaled(found), unit: "words" };
+    .filter(([, matrix]) => matrix)
+    .map(([name, matrix]) => {
+      const view = { rows, columns, weights: name === "attention" ? matrix : scaled(matrix), unit: "words" };
       const all = view.weights.map((row) => row.map(() => true));
       const of = name === "attention" ? `${by}, in per cent of a row` : ", in per cent of the table’s largest";
       const title = `${NAMES[name]}${of}`;
@@ -50,8 +50,8 @@ export function explained(answer, selection = new Selection(), by = "") {
         matrixTable(view, all, selection, { label: title, signed: name !== "attention" }),
         saving(`explanation-${name}`, {
           svg: () => matrixFigure(view, all, title),
-          json: () => ({ rows, columns, values: found }),
-          pharaoh: () => pharaoh({ ...view, weights: found.map((row) => row.map(Math.abs)) }),
+          json: () => ({ rows, columns, values: matrix }),
+          pharaoh: () => pharaoh({ ...view, weights: matrix.map((row) => row.map(Math.abs)) }),
         }),
       );
     });

@@ -16,10 +16,10 @@ export const rowsAreLeft = (view) => view.use === "encoder" || view.use === "dec
 /**
  * Links: source words at the left, target words at the right, a line for each weight; of self-attention see above.
  * @param {object} view of `viewOf`.
- * @param {boolean[][]} kept which weights are drawn.
+ * @param {boolean[][]} mask which weights are drawn.
  * @param {number} width in pixels.
  */
-export function linksFigure(view, kept, width) {
+export function linksFigure(view, mask, width) {
   const column = Math.round(width * 0.36);
   const turned = rowsAreLeft(view);
   const top = view.sides ? 28 : 6;
@@ -30,7 +30,7 @@ export function linksFigure(view, kept, width) {
   const lines = s("g", { fill: "none", stroke: "currentColor" });
   view.weights.forEach((row, target) =>
     row.forEach((weight, source) => {
-      if (!kept[target][source]) return;
+      if (!mask[target][source]) return;
       const [one, two] = turned ? [middle(target), middle(source)] : [middle(source), middle(target)];
       const path = `M${from} ${one}C${from + bend} ${one} ${to - bend} ${two} ${to} ${two}`;
       lines.append(
@@ -111,7 +111,7 @@ function cellColours(weight) {
 }
 
 /** A matrix as a picture: rows downwards, columns with slanted labels, weights in per cent. */
-export function matrixFigure(view, kept, title = "") {
+export function matrixFigure(view, mask, title = "") {
   const widest = (units, most) => widestOf(units.map((unit) => shortened(unit.label, most)));
   const corners = (view.sides ?? []).map((says) => `${says.split(",")[0]} →`);
   const left = Math.max(widest(view.rows, 20), 0.8 * widestOf(corners)) + 14;
@@ -170,7 +170,7 @@ export function matrixFigure(view, kept, title = "") {
           }),
         );
       }
-      if (kept[row][column] && Math.abs(weight) >= 0.005) {
+      if (mask[row][column] && Math.abs(weight) >= 0.005) {
         picture.append(
           s(
             "text",
@@ -246,10 +246,10 @@ export function tableFigure(header, rows, isText, title) {
 
 /** Which of bars `step` pixels apart have room for their words: the highest first. @returns {Set<number>} */
 export function labelled(values, step) {
-  const found = [];
+  const places = [];
   const order = values.map((_, at) => at).sort((one, two) => (values[two] ?? 0) - (values[one] ?? 0));
-  for (const at of order) if (found.every((other) => Math.abs(at - other) * step >= 16)) found.push(at);
-  return new Set(found);
+  for (const at of order) if (places.every((other) => Math.abs(at - other) * step >= 16)) places.push(at);
+  return new Set(places);
 }
 
 /** A bar for each piece, with the window's centre and Gaussian where there is one; as wide as `width`, if it can be. */

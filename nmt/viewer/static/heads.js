@@ -121,8 +121,8 @@ function panel(view, cell, place, first) {
       const where = { x: cell * column, y: 18 + cell * at, width: cell, height: cell };
       const ink = { class: "ink", fill: "#164a86", "fill-opacity": weight.toFixed(2) };
       const hidden = weight === 0 ? { class: "hidden", fill: "#9aa1ab", "fill-opacity": 0.4 } : { "fill-opacity": 0 };
-      const shown = weight >= 0.02 ? ink : hidden;
-      group.append(s("rect", { ...where, ...shown, "data-row": at, "data-column": column }));
+      const style = weight >= 0.02 ? ink : hidden;
+      group.append(s("rect", { ...where, ...style, "data-row": at, "data-column": column }));
     }),
   );
   const frame = { fill: "none", stroke: "#b04f00", "stroke-width": 1.5, visibility: "hidden" };

@@ -8,10 +8,10 @@ import { entropyText, number, percent } from "./text.js";
 
 const GOLD = { sure: ", gold link", possible: ", possible gold link" };
 
-function cellOf(view, row, column, kept, signed) {
+function cellOf(view, row, column, mask, signed) {
   const weight = view.weights[row][column];
   const gold = view.gold?.get(`${row},${column}`);
-  const said = `${signed && weight > 0 ? "+" : ""}${percent(weight)}`;
+  const weightText = `${signed && weight > 0 ? "+" : ""}${percent(weight)}`;
   return h(
     "td",
     {
@@ -20,20 +20,20 @@ function cellOf(view, row, column, kept, signed) {
       "data-column": column,
       "data-stop": true,
       tabindex: row + column === 0 ? 0 : -1,
-      "aria-label": `${view.rows[row].label} from ${view.columns[column].label}, ${said}${GOLD[gold] ?? ""}`,
+      "aria-label": `${view.rows[row].label} from ${view.columns[column].label}, ${weightText}${GOLD[gold] ?? ""}`,
     },
-    kept[row][column] && Math.abs(weight) >= 0.005 ? said.replace(" %", "") : "",
+    mask[row][column] && Math.abs(weight) >= 0.005 ? weightText.replace(" %", "") : "",
   );
 }
 
 /**
  * A grid of weights; hover, focus and tap light a cell.
  * @param {object} view of `viewOf`.
- * @param {boolean[][]} kept which weights show their number.
+ * @param {boolean[][]} mask which weights show their number.
  * @param {import("./state.js").Selection} selection what is lit.
  * @param {{label: string, signed?: boolean, bars?: boolean}} options a caption; `bars` adds entropy and coverage.
  */
-export function matrixTable(view, kept, selection, { label, signed = false, bars = false }) {
+export function matrixTable(view, mask, selection, { label, signed = false, bars = false }) {
   const entropy = entropies(view.weights);
   const covered = coverage(view.weights);
   const most = Math.log(Math.max(2, view.columns.length));
@@ -55,7 +55,7 @@ export function matrixTable(view, kept, selection, { label, signed = false, bars
       "tr",
       {},
       h("th", { scope: "row", "data-row": row, dir: "auto", class: unit.end ? "end" : null }, unit.label),
-      view.columns.map((_, column) => cellOf(view, row, column, kept, signed)),
+      view.columns.map((_, column) => cellOf(view, row, column, mask, signed)),
       bars ? h("td", { class: "figure" }, bar((entropy[row] ?? 0) / most), entropyText(entropy[row])) : null,
     ),
   );
@@ -121,10 +121,10 @@ export function valueOf(element) {
 /** Whether an element is lit: it lies in the lit row or column, or is the lit cell's head or cell. */
 export function isLit(element, value) {
   if (!value) return false;
-  const own = valueOf(element);
-  const row = own.row !== undefined && value.row !== undefined ? own.row === value.row : null;
-  const column = own.column !== undefined && value.column !== undefined ? own.column === value.column : null;
-  if (own.row !== undefined && own.column !== undefined && value.row !== undefined && value.column !== undefined) {
+  const cell = valueOf(element);
+  const row = cell.row !== undefined && value.row !== undefined ? cell.row === value.row : null;
+  const column = cell.column !== undefined && value.column !== undefined ? cell.column === value.column : null;
+  if (cell.row !== undefined && cell.column !== undefined && value.row !== undefined && value.column !== undefined) {
     return row && column;
   }
   return row === true || column === true;

@@ -60,7 +60,7 @@ export function workedColumn(stage, row, head) {
   if (!known.length) return null;
   const e = row.bias ? "(e + bias)" : "e";
   const signed = (value) => (value < 0 ? `+ ${number(-value, 3)}` : `− ${number(value, 3)}`);
-  const made = (title, of) => {
+  const columnOf = (title, of) => {
     const values = logits.map((value) => (value === null ? null : of(value)));
     return { title, values, sum: values.reduce((total, value) => total + (value ?? 0), 0) };
   };
@@ -68,20 +68,20 @@ export function workedColumn(stage, row, head) {
     const { alpha } = symbols;
     const theta = threshold(logits, alpha);
     const scaled = alpha === 2 ? e : `${number(alpha - 1, 3)} ${e}`;
-    const found = made(`max(${scaled} − theta, 0)`, (value) => Math.max((alpha - 1) * value - theta, 0));
-    return { ...found, foot: [{ name: "theta", value: theta }] };
+    const column = columnOf(`max(${scaled} − theta, 0)`, (value) => Math.max((alpha - 1) * value - theta, 0));
+    return { ...column, foot: [{ name: "theta", value: theta }] };
   }
   if ("s" in symbols) {
-    const found = made(`exp(${e})`, Math.exp);
+    const column = columnOf(`exp(${e})`, Math.exp);
     const sink = { name: "sink", energy: symbols.s, value: Math.exp(symbols.s) };
-    return { ...found, foot: [sink, { name: "sum", value: found.sum + sink.value }] };
+    return { ...column, foot: [sink, { name: "sum", value: column.sum + sink.value }] };
   }
   if (!("tau" in symbols) && !stage.is_softmax) return null;
   const tau = symbols.tau ?? 1;
   const most = Math.max(...known) / tau;
   const over = Math.abs(tau - 1) < 1e-9 ? e : `${e} / ${number(tau, 3)}`;
-  const found = made(`exp(${over} ${signed(most)})`, (value) => Math.exp(value / tau - most));
-  return { ...found, foot: [{ name: "sum", value: found.sum }] };
+  const column = columnOf(`exp(${over} ${signed(most)})`, (value) => Math.exp(value / tau - most));
+  return { ...column, foot: [{ name: "sum", value: column.sum }] };
 }
 
 /** How a normaliser with other numbers than the plain softmax makes the share of a slot, in one sentence. */
@@ -92,8 +92,8 @@ export function normaliserLine(stage, row, head, at) {
   const begin = `Normaliser ${stage.normaliser} over ${known.length} visible pieces, ${stage.normalisation}`;
   if ("alpha" in symbols) {
     const { alpha } = symbols;
-    const found = threshold(logits, alpha);
-    const theta = found < 0 ? `(${number(found, 3)})` : number(found, 3);
+    const thetaValue = threshold(logits, alpha);
+    const theta = thetaValue < 0 ? `(${number(thetaValue, 3)})` : number(thetaValue, 3);
     const energy = alpha === 2 ? number(logit, 3) : `${number(alpha - 1, 3)} × ${number(logit, 3)}`;
     const power = alpha === 2 ? "" : `^(1 / ${number(alpha - 1, 3)})`;
     return `${begin}: theta = ${theta} makes the sum 1, so max(${energy} − ${theta}, 0)${power} = ${share}.`;
@@ -127,9 +127,9 @@ export function weightsAt(stage, row, head, temperature) {
  * @param {((temperature: number) => Promise<object>) | null} ask what the model would write; null without a model.
  */
 export function temperatureSlider(stage, row, head, at, piece, draw, ask) {
-  const own = weightsAt(stage, row, head, 1);
+  const baseline = weightsAt(stage, row, head, 1);
   // What does not lead to the recorded weights, a learned part of the reader's for example, is not played with.
-  if (!own || own.some((value, slot) => Math.abs(value - row.weights[slot]) > 5e-3)) return null;
+  if (!baseline || baseline.some((value, slot) => Math.abs(value - row.weights[slot]) > 5e-3)) return null;
   const text = h("output", { class: "dim" });
   const input = h("input", { type: "range", min: -1, max: 1, step: 0.05, value: 0 });
   const say = () => {

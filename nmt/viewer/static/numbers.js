@@ -20,7 +20,7 @@ export function filled(text, t, j) {
     .replaceAll("(t-1)", String(t - 1))
     .replaceAll("step t", `step ${t}`)
     .replace(/_t(?![a-z])/g, `_${t}`)
-    .replace(/(?:_|row )j\b/g, (found) => found.replace("j", String(j)));
+    .replace(/(?:_|row )j\b/g, (match) => match.replace("j", String(j)));
 }
 
 /** "0.5 × 2.0 + … ": the first products of a sum of many. */
@@ -51,8 +51,8 @@ function asksLine(vectors, head, step, target) {
         ? "It has read the beginning <s>, and no word."
         : "It has read no word yet.";
   const state = filled(symbol, t, 0);
-  const made = `q_${t} = ${filled(vectors.made.query, t, 0)} = `;
-  return { text: `Who asks: ${state}, ${filled(says, t, 0)}. ${read} ${made}`, vector: query };
+  const queryText = `q_${t} = ${filled(vectors.made.query, t, 0)} = `;
+  return { text: `Who asks: ${state}, ${filled(says, t, 0)}. ${read} ${queryText}`, vector: query };
 }
 
 /** What an energy is made of, in the order of its equation. @returns {Line[]} */
@@ -127,7 +127,7 @@ function contextOf({ vectors, ...stage }, head, step) {
 /** The context as a weighted sum of values, what becomes of it, and what the softmax over the vocabulary sees. */
 export function contextLines(stage, head, step, at, pieces, hypothesis) {
   const { vectors, heads } = stage;
-  const { made } = vectors;
+  const { made: recipes } = vectors;
   const t = step + 1;
   const several = heads.length > 1;
   const weights = readWeights(stage, head, step);
@@ -138,12 +138,12 @@ export function contextLines(stage, head, step, at, pieces, hypothesis) {
       text: `${number(weights[slot], 3)} × v_${slot + 1} of “${pieces[slot]}” = ${number(weights[slot], 3)} × `,
       vector: vectorOf(vectors.values, head, slot),
     }));
-  const own = made.out ? `c_${t}^${head + 1}` : `c_${t}`;
+  const symbol = recipes.out ? `c_${t}^${head + 1}` : `c_${t}`;
   const context = contextOf(stage, head, step);
-  const summed = `${own} = ${made.context.replaceAll("(t,j)", `(${t},j)`)}`;
+  const summed = `${symbol} = ${recipes.context.replaceAll("(t,j)", `(${t},j)`)}`;
   const lines = [
     {
-      text: `Value of “${pieces[at]}”: v_${at + 1} = ${filled(made.value, t, at + 1)} = `,
+      text: `Value of “${pieces[at]}”: v_${at + 1} = ${filled(recipes.value, t, at + 1)} = `,
       vector: vectorOf(vectors.values, head, at),
     },
     {
@@ -152,25 +152,25 @@ export function contextLines(stage, head, step, at, pieces, hypothesis) {
       parts,
     },
   ];
-  if (made.out) {
+  if (recipes.out) {
     const of = (name, each) => ({
       text: `${headTitle(name)}: c_${t}^${each + 1} = `,
       vector: contextOf(stage, each, step),
     });
-    const merged = { text: `Output: c_${t} = ${filled(made.out, t, 0)} = `, vector: vectorOf(vectors.out, 0, step) };
+    const merged = { text: `Output: c_${t} = ${filled(recipes.out, t, 0)} = `, vector: vectorOf(vectors.out, 0, step) };
     lines.push({ ...merged, parts: several ? heads.map(of) : [] });
   }
   const { readout } = hypothesis;
   if (readout) {
     const equation = readout.equation ? filled(readout.equation, t, 0) : `r_${t}, the decoder’s last layer,`;
-    const said = hypothesis.pieces[step];
+    const piece = hypothesis.pieces[step];
     lines.push({
       text: `Readout: ${equation} = `,
       vector: vectorOf({ ...readout, shape: [1, ...readout.shape] }, 0, step),
     });
-    if (said.log_prob !== null && said.log_prob !== undefined) {
+    if (piece.log_prob !== null && piece.log_prob !== undefined) {
       lines.push({
-        text: `Softmax over the vocabulary: p(“${visible(said.text)}”) = ${percent(Math.exp(said.log_prob))}.`,
+        text: `Softmax over the vocabulary: p(“${visible(piece.text)}”) = ${percent(Math.exp(piece.log_prob))}.`,
       });
     }
   }

@@ -105,18 +105,18 @@ class Page {
     const { translations } = this.viewer;
     const at = Math.min(Number(this.settings.get("run", "0")) || 0, translations.length - 1);
     const model = at === 1 && this.second ? this.second : this.first;
-    return { model, own: translations[model === this.first ? 0 : 1].translation };
+    return { model, baseline: translations[model === this.first ? 0 : 1].translation };
   }
 
   /** Whether a hypothesis is what the model says by itself, the baseline of What if. */
   isOwn(hypothesis) {
-    return hypothesis === this.asked().own.hypotheses[0] && !this.isAided;
+    return hypothesis === this.asked().baseline.hypotheses[0] && !this.isAided;
   }
 
   /** Whether terms or a memory had a part in the translation: What if asks the model alone. */
   get isAided() {
-    const { own } = this.asked();
-    return Boolean(this.settings.get("terms") || this.settings.get("keep") || own.hypotheses[0].remembered);
+    const { baseline } = this.asked();
+    return Boolean(this.settings.get("terms") || this.settings.get("keep") || baseline.hypotheses[0].remembered);
   }
 
   /** Ask What if, and lead to the answer. */
@@ -139,22 +139,22 @@ class Page {
   /** The sections that ask the server about what is shown: its model, its beginning, its text. */
   showQuestions() {
     if (!this.viewer.translations) return;
-    const { model, own } = this.asked();
-    const shown = this.viewer.current;
+    const { model, baseline } = this.asked();
+    const current = this.viewer.current;
     const prefix = this.settings.get("prefix");
-    this.corrections.show(model, shown, this.viewer.hypothesis);
+    this.corrections.show(model, current, this.viewer.hypothesis);
     const request = () => ({ ...this.request(), model: model.id });
     this.explain.element.hidden = !model.attends;
     this.whatif.element.hidden = !model.attends || this.isAided;
     if (!model.attends) return;
-    this.question.show(own, () => ({ ...request(), ...(prefix ? { prefix } : {}) }), model);
+    this.question.show(baseline, () => ({ ...request(), ...(prefix ? { prefix } : {}) }), model);
     const { settings } = this;
     const { hypothesis } = this.viewer;
     const isUsual = !prefix && !this.isAided && !settings.get("beam") && !settings.get("nbest");
-    const target = shown !== own || !isUsual || hypothesis !== own.hypotheses[0] ? hypothesis.text : null;
+    const target = current !== baseline || !isUsual || hypothesis !== baseline.hypotheses[0] ? hypothesis.text : null;
     const shift = Number(settings.get("shift") || hypothesis.alignment?.shift || 0);
     const view = { head: crossHead(hypothesis, settings), shift };
-    this.explanation.show(shown, model, target, view);
+    this.explanation.show(current, model, target, view);
   }
 
   /** Say something that is not in order, or that is. */
@@ -185,8 +185,8 @@ class Page {
         return;
       }
       // A beginning that was chosen for another sentence does not fit this one.
-      const kept = this.prefix.value === settings.get("prefix") && text !== this.text;
-      const prefix = kept ? "" : this.prefix.value;
+      const isStale = this.prefix.value === settings.get("prefix") && text !== this.text;
+      const prefix = isStale ? "" : this.prefix.value;
       const next = { text, context: this.before.value, prefix, ...this.terms.values() };
       const isAnother = Object.keys(next).some((name) => next[name] !== settings.get(name));
       settings.set(isAnother ? { ...ANOTHER, ...next } : {});
@@ -316,16 +316,16 @@ class Page {
     }
     this.say("Translating …");
     try {
-      const found = await this.translated(text);
+      const answer = await this.translated(text);
       if (key !== this.shown) return; // a later request has overtaken this one
-      this.viewer.show(found.translations, { same: found.same, reference: this.corpus.row(text)?.reference ?? null });
+      this.viewer.show(answer.translations, { same: answer.same, reference: this.corpus.row(text)?.reference ?? null });
       if (this.opens) this.viewer.chooseTelling();
       this.opens = false;
       this.showQuestions();
       const row = this.viewer.chosenWord;
       if (row !== undefined) this.explanation.selection.restore({ row });
       this.list();
-      const { timing } = found;
+      const { timing } = answer;
       const done = timing ? `Translated in ${Math.round(timing.queue_ms + timing.model_ms)} ms.` : "Translated.";
       const inParts = this.first.attends && !this.viewer.hypothesis.stages?.length;
       this.say(inParts ? `${done} ${IN_PARTS}` : done);

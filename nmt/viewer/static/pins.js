@@ -57,8 +57,8 @@ export function pinPhrase(step, source, weight = 1) {
 /** The last words of a translation before a step, as a quotation; "" without any. */
 export function wordsBefore({ pieces, text }, step) {
   const before = part(text, 0, pieces[step]?.start ?? [...text].length).split(" ").filter(Boolean);
-  const said = before.slice(-3).map(visible);
-  return before.length ? `“${before.length > 3 ? "… " : ""}${said.join(" ")}”` : "";
+  const lastWords = before.slice(-3).map(visible);
+  return before.length ? `“${before.length > 3 ? "… " : ""}${lastWords.join(" ")}”` : "";
 }
 
 /** "only at “word”", or with which part of the weight. */

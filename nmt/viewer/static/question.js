@@ -155,8 +155,8 @@ export class WhatIf {
 
   /** The unit of the steps that are pinned, undefined for none, and that of what they look at. */
   get pinned() {
-    const chosen = (units, value) => units.find(({ pieces }) => pieces.join() === value);
-    return [chosen(this.units.steps, this.step), chosen(this.units.sources, this.piece)];
+    const unitOf = (units, value) => units.find(({ pieces }) => pieces.join() === value);
+    return [unitOf(this.units.steps, this.step), unitOf(this.units.sources, this.piece)];
   }
 
   /** Whether the form changes the words that a step can be pinned to: pins name the places of pieces. */
@@ -287,17 +287,17 @@ export class WhatIf {
       return;
     }
     const { translation } = this;
-    const [pinned, looked] = this.pinned;
+    const [pinned, source] = this.pinned;
     const swept = this.sweeps ? pinned?.pieces : pinned?.pieces[0]; // at words, or at pieces
     const asked = { text: translation.source.text, ...contextOfRequest(translation) };
     const body = { ...this.request(), ...asked, edits, ...(sweep ? { sweep: swept } : {}) };
     const key = JSON.stringify(body);
-    const title = sweep ? `Sweep of ${stepsOf(pinned)}, “${pinned.label}”` : this.title(edits, pinned, looked);
+    const title = sweep ? `Sweep of ${stepsOf(pinned)}, “${pinned.label}”` : this.title(edits, pinned, source);
     try {
       if (!this.answered.has(key)) {
         const answer = await post("v1/whatif", body);
         if (translation !== this.translation) return; // another sentence has been translated meanwhile
-        const parts = answerOf(answer, pinned, edits.pins ? { ...looked, weight: edits.pins[0].weight } : null);
+        const parts = answerOf(answer, pinned, edits.pins ? { ...source, weight: edits.pins[0].weight } : null);
         this.answered.set(key, h("details", {}, h("summary", {}, title), ...parts));
       }
       for (const old of this.answers.querySelectorAll("details[open]")) old.open = false;
@@ -309,13 +309,13 @@ export class WhatIf {
     }
   }
 
-  title(edits, pinned, looked) {
+  title(edits, pinned, source) {
     const name = { text: "source", context: "sentences before", prefix: "begins with" };
-    const said = ([key, value]) => {
+    const editText = ([key, value]) => {
       if (key === "keep_words") return "free from the start";
-      if (key === "pins") return pinPhrase(pinned, looked, value[0].weight);
+      if (key === "pins") return pinPhrase(pinned, source, value[0].weight);
       return `${name[key]}: ${Array.isArray(value) ? value.map(visible).join(" / ") || "none" : visible(value)}`;
     };
-    return Object.entries(edits).map(said).join(", ");
+    return Object.entries(edits).map(editText).join(", ");
   }
 }

@@ -25,10 +25,10 @@ function start(root, data, settings) {
   let line = null;
   const draw = () => {
     const wanted = Number(settings.get("line", "0"));
-    const found = byLine.get(wanted) ?? opening;
-    if (!found || line === found.line) return;
-    line = found.line;
-    viewer.show(found.translations, { reference: found.reference ?? null });
+    const sentence = byLine.get(wanted) ?? opening;
+    if (!sentence || line === sentence.line) return;
+    line = sentence.line;
+    viewer.show(sentence.translations, { reference: sentence.reference ?? null });
     redraw(picker, () =>
       picker.replaceChildren(
         sentences.length < 2

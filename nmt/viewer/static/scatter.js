@@ -10,21 +10,21 @@ export function higherAndLower(across, up) {
 
 /** @param {HTMLElement} figure with the plot of `nmt.viewer.blocks` and its data. */
 export function chooseAxes(figure) {
-  const { score, names, lines, values, shown, side, margin, top } = JSON.parse(
+  const { score, names, lines, values, shown: defaults, side, margin, top } = JSON.parse(
     figure.querySelector("script").textContent,
   );
-  const chosen = [...shown];
+  const choices = [...defaults];
   const [picture, caption] = [figure.querySelector("svg"), figure.querySelector("figcaption")];
   const circles = [...picture.querySelectorAll("circle")];
   const draw = () => {
-    const [across, up] = chosen.map((at) => values[at]);
+    const [across, up] = choices.map((at) => values[at]);
     circles.forEach((circle, at) => {
       circle.setAttribute("cx", margin + (across[at] / 100) * side);
       circle.setAttribute("cy", top + (1 - up[at] / 100) * side);
       const scores = `${across[at].toFixed(0)}, ${up[at].toFixed(0)}`;
       circle.querySelector("title").textContent = `line ${lines[at]}: ${scores}`;
     });
-    const [one, two] = chosen.map((at) => visible(names[at]));
+    const [one, two] = choices.map((at) => visible(names[at]));
     const [higher, lower] = higherAndLower(across, up);
     const axes = `across: ${score}, ${one}; up: ${score}, ${two}`;
     picture.setAttribute("aria-label", axes);
@@ -34,9 +34,9 @@ export function chooseAxes(figure) {
     choice(
       label,
       names.map((name, at) => [at, visible(name)]),
-      chosen[place],
+      choices[place],
       (value) => {
-        chosen[place] = Number(value);
+        choices[place] = Number(value);
         draw();
       },
     );

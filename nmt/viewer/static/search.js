@@ -184,10 +184,10 @@ function stepsTable(hypothesis, goOn) {
   const before = (step) => hypothesis.pieces.slice(0, step).map((piece) => piece.text);
   const offer = (step, other) => {
     const text = `${visible(other.text)} ${percent(Math.exp(other.log_prob))}`;
-    const own = other.text === hypothesis.pieces[step].text;
+    const isSame = other.text === hypothesis.pieces[step].text;
     const path = [...before(step), other.text];
-    if (!goOn || own || spelling(path) === null || other.text === "</s>")
-      return h("span", { class: own ? "own" : "other" }, h("bdi", {}, text));
+    if (!goOn || isSame || spelling(path) === null || other.text === "</s>")
+      return h("span", { class: isSame ? "own" : "other" }, h("bdi", {}, text));
     return h(
       "button",
       { type: "button", class: "small", title: "Continue with this piece", onclick: () => goOn(path) },

@@ -110,14 +110,14 @@ export function lights(box, selection, find) {
   box.addEventListener("focusin", (event) => selection.light(value(event)));
   box.addEventListener("focusout", () => selection.light(null));
   box.addEventListener("click", (event) => {
-    const found = value(event);
-    if (found) selection.choose(found);
+    const cell = value(event);
+    if (cell) selection.choose(cell);
   });
   box.addEventListener("keydown", (event) => {
     if (event.key === "Escape" && selection.chosen) selection.choose(selection.chosen);
-    const found = event.key === "Enter" || event.key === " " ? value(event) : null;
-    if (!found || event.target instanceof HTMLButtonElement) return; // a button's keys are clicks
+    const cell = event.key === "Enter" || event.key === " " ? value(event) : null;
+    if (!cell || event.target instanceof HTMLButtonElement) return; // a button's keys are clicks
     event.preventDefault();
-    selection.choose(found);
+    selection.choose(cell);
   });
 }

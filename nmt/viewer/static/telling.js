@@ -45,7 +45,7 @@ const plain = (label) => label.toLocaleLowerCase().replace(/^[^\p{L}\p{N}]+|[^\p
  * @returns {{unit: "words" | "pieces", step: import("./weights.js").Unit, isAlike: boolean} | null}
  */
 export function bestSweep(translation, hypothesis) {
-  const found = (unit, isAlike) => {
+  const sweepOf = (unit, isAlike) => {
     const view = viewOf(translation, hypothesis, { unit, shift: 0 });
     if (!view || view.use !== "cross") return null;
     const list = peaks(view).filter(
@@ -55,7 +55,7 @@ export function bestSweep(translation, hypothesis) {
     const step = best && unitWith(pinnable(translation, unit).steps, view.rows[best.row].pieces[0]);
     return step ? { unit, step, isAlike } : null;
   };
-  return found("words", true) ?? found("pieces", true) ?? found("words", false);
+  return sweepOf("words", true) ?? sweepOf("pieces", true) ?? sweepOf("words", false);
 }
 
 /** What the server says of the source, compared with the training text: its unseen words, and what it has besides. */

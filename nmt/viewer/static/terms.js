@@ -42,14 +42,14 @@ export function termsOf(text) {
 export function obeyed({ source, hypotheses, terms }) {
   if (!terms) return null;
   if (!terms.length) return h("p", { class: "note" }, "None of your terms is in this sentence.");
-  const said = (text, [begin, end]) => h("bdi", {}, `“${visible(part(text, begin, end))}”`);
+  const quotation = (text, [begin, end]) => h("bdi", {}, `“${visible(part(text, begin, end))}”`);
   return h(
     "ul",
     { class: "terms", "aria-label": "Terms in this sentence" },
     terms.map((term) => {
-      const before = said(source.text, term.source);
+      const before = quotation(source.text, term.source);
       if (!term.target) return h("li", {}, before, ` was not used: ${term.reason}.`);
-      const after = said(hypotheses[0].text, term.target);
+      const after = quotation(hypotheses[0].text, term.target);
       const same = before.textContent === after.textContent;
       return h("li", {}, before, ...(same ? [" stays as it is."] : [" is translated as ", after, "."]));
     }),
@@ -79,15 +79,15 @@ export class Terms {
 
   /** Show what the address holds. */
   fill() {
-    const kept = this.settings.get("keep").split(",");
+    const kinds = this.settings.get("keep").split(",");
     if (this.box.value !== this.settings.get("terms")) this.box.value = this.settings.get("terms");
-    for (const check of this.checks) check.checked = kept.includes(check.value);
+    for (const check of this.checks) check.checked = kinds.includes(check.value);
   }
 
   /** What is written, as settings. */
   values() {
-    const kept = this.checks.filter(({ checked }) => checked).map(({ value }) => value);
-    return { terms: this.box.value.trim(), keep: kept.join(",") };
+    const kinds = this.checks.filter(({ checked }) => checked).map(({ value }) => value);
+    return { terms: this.box.value.trim(), keep: kinds.join(",") };
   }
 
   /** The fields of a request; an error names the line that is wrong. */

@@ -12,12 +12,12 @@ export function part(text, start, end) {
 
 /** Text whose control and direction characters can be seen, and whose first mark has a place to stand on. */
 export function visible(text) {
-  const shown = text.replace(/[\u0000-\u001f\u007f\u0085\u2028-\u202e\u2066-\u2069]/g, (char) => {
+  const withSymbols = text.replace(/[\u0000-\u001f\u007f\u0085\u2028-\u202e\u2066-\u2069]/g, (char) => {
     const code = char.codePointAt(0);
     if (code < 32) return String.fromCodePoint(0x2400 + code);
     return NAMED[char] ?? `[U+${code.toString(16).toUpperCase().padStart(4, "0")}]`;
   });
-  return /^\p{M}/u.test(shown) ? `\u25cc${shown}` : shown;
+  return /^\p{M}/u.test(withSymbols) ? `\u25cc${withSymbols}` : withSymbols;
 }
 
 /** A text of at most `most` code points. */

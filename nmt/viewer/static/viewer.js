@@ -49,12 +49,12 @@ export class Viewer {
   constructor(settings, { prefix = "", level = 2, goOn = null, pinner = () => ({}), leads = () => [] } = {}) {
     Object.assign(this, { settings, goOn, pinner, leads });
     this.selection = new Selection();
-    const made = (id, title) => section(`${prefix}${id}`, title, level);
-    this.sentences = made("sentence", "Sentence");
-    this.alignment = made("alignment", "Alignment");
-    this.why = made("why", "Why this weight");
-    this.search = made("search", "Search");
-    this.beside = made("beside", "Side by side");
+    const sectionOf = (id, title) => section(`${prefix}${id}`, title, level);
+    this.sentences = sectionOf("sentence", "Sentence");
+    this.alignment = sectionOf("alignment", "Alignment");
+    this.why = sectionOf("why", "Why this weight");
+    this.search = sectionOf("search", "Search");
+    this.beside = sectionOf("beside", "Side by side");
     for (const { element } of this.parts) element.hidden = true; // until there is a translation
     settings.listen((names) => {
       if (names === null) this.drawn = null; // another address chooses its own word
@@ -124,9 +124,9 @@ export class Viewer {
     const spelled = hypothesis.pieces.map(({ text }) => text).join(" ");
     const words = wordsOf(current, hypothesis, settings);
     const isSame = drawn?.source === current.source.text;
-    const kept = isSame ? carried(this.selection.chosen, drawn.words, words) : this.addressed(words);
+    const cell = isSame ? carried(this.selection.chosen, drawn.words, words) : this.addressed(words);
     this.selection = new Selection((value) => this.explainWeight("words", value));
-    this.selection.restore(kept);
+    this.selection.restore(cell);
     // Words of the sentence light cells of the matrix where both have the same rows.
     const cross = use === "cross" ? (value) => this.explainWeight(unit, value) : null;
     this.alignmentSelection = unit === "words" && cross ? this.selection : new Selection(cross);
@@ -135,7 +135,7 @@ export class Viewer {
       showAlignment(this.alignment.body, current, hypothesis, settings, this.alignmentSelection, this.ways(unit)),
     );
     // Why this weight shows another word's step
-    this.isStale = isSame && kept?.row !== undefined && drawn.spelled !== spelled;
+    this.isStale = isSame && cell?.row !== undefined && drawn.spelled !== spelled;
     this.drawn = { source: current.source.text, words, spelled };
   }
 
@@ -145,8 +145,8 @@ export class Viewer {
     const place = (units, at, moved = 0) => units.findIndex(({ pieces }) => at !== "" && pieces.includes(at - moved));
     const moved = Number(this.explained("words")?.shift ?? 0);
     const [row, column] = words ? [place(words.rows, step, moved), place(words.columns, piece)] : [-1, -1];
-    const found = { ...(row < 0 ? {} : { row }), ...(column < 0 ? {} : { column }) };
-    return Object.keys(found).length ? found : null;
+    const cell = { ...(row < 0 ? {} : { row }), ...(column < 0 ? {} : { column }) };
+    return Object.keys(cell).length ? cell : null;
   }
 
   /** The number of the chosen word of the translation; undefined for none. */
@@ -266,7 +266,7 @@ export class Viewer {
     this.beside.body.replaceChildren(controls, panels);
     const first = one === translations[0] && two === translations[1];
     // The rows of A are the words of Sentence where A is what is shown there.
-    const shown = one.translation === this.current && one.translation.hypotheses[0] === this.hypothesis;
-    showBeside(panels, one, two, first ? this.same : null, shown ? this.selection : new Selection());
+    const isCurrent = one.translation === this.current && one.translation.hypotheses[0] === this.hypothesis;
+    showBeside(panels, one, two, first ? this.same : null, isCurrent ? this.selection : new Selection());
   }
 }

@@ -6,16 +6,16 @@ import { h } from "./dom.js";
  * What was chosen in one view, in another view of the same source; null where that has neither of its words.
  * Of a word that stands there several times, it is the nearest.
  */
-export function carried(chosen, before, after) {
-  if (!chosen || !before || !after) return null;
+export function carried(cell, before, after) {
+  if (!cell || !before || !after) return null;
   const place = (units, others, at) => {
     const same = others.flatMap(({ label }, other) => (label === units[at]?.label ? [other] : []));
     return same.sort((one, two) => Math.abs(one - at) - Math.abs(two - at))[0];
   };
-  const row = place(before.rows, after.rows, chosen.row);
-  const column = place(before.columns, after.columns, chosen.column);
-  const found = { ...(row === undefined ? {} : { row }), ...(column === undefined ? {} : { column }) };
-  return Object.keys(found).length ? found : null;
+  const row = place(before.rows, after.rows, cell.row);
+  const column = place(before.columns, after.columns, cell.column);
+  const counterpart = { ...(row === undefined ? {} : { row }), ...(column === undefined ? {} : { column }) };
+  return Object.keys(counterpart).length ? counterpart : null;
 }
 
 /**
@@ -26,12 +26,12 @@ export function carried(chosen, before, after) {
  */
 export function waysLine(view, selection, ways) {
   const line = h("p", { class: "ways" });
-  let shown = "null";
+  let key = "null";
   selection.listen(() => {
-    const { chosen } = selection;
-    if (JSON.stringify(chosen) === shown) return; // a link may have the focus
-    shown = JSON.stringify(chosen);
-    const [row, column] = [view.rows[chosen?.row], view.columns[chosen?.column]];
+    const { chosen: cell } = selection;
+    if (JSON.stringify(cell) === key) return; // a link may have the focus
+    key = JSON.stringify(cell);
+    const [row, column] = [view.rows[cell?.row], view.columns[cell?.column]];
     const open = row || column ? ways() : [];
     const link = ({ title, go }) => {
       const follow = (event) => {

@@ -69,11 +69,11 @@ export function crossHead(hypothesis, settings) {
 export function ofHead(stored, name) {
   const [, rows, columns] = stored.shape;
   const values = numbers(stored);
-  const chosen = positionsOf(name, stored.heads);
+  const positions = positionsOf(name, stored.heads);
   return Array.from({ length: rows }, (_, row) =>
     Array.from({ length: columns }, (_, column) => {
-      const sum = chosen.reduce((total, head) => total + values[(head * rows + row) * columns + column], 0);
-      return sum / chosen.length;
+      const sum = positions.reduce((total, head) => total + values[(head * rows + row) * columns + column], 0);
+      return sum / positions.length;
     }),
   );
 }
@@ -159,9 +159,9 @@ export function viewOf(translation, hypothesis, { use = "cross", head = "", shif
   );
   const matrix = ofHead(stored, name);
   const weights = rows.map((row) => {
-    const own = row.pieces.map((piece) => matrix[piece + moved]).filter(Boolean);
+    const lines = row.pieces.map((piece) => matrix[piece + moved]).filter(Boolean);
     return columns.map((column) => {
-      const sums = own.map((line) => column.pieces.reduce((total, piece) => total + (line[piece] ?? 0), 0));
+      const sums = lines.map((line) => column.pieces.reduce((total, piece) => total + (line[piece] ?? 0), 0));
       return sums.length ? sums.reduce((one, two) => one + two, 0) / sums.length : 0;
     });
   });
@@ -178,22 +178,22 @@ export function wordsOf(translation, hypothesis, settings) {
  * @param {string} links between source and target words in Pharaoh format: "0-0 1p2".
  */
 export function goldOf(view, links) {
-  const found = new Map();
+  const gold = new Map();
   const at = (units, word) => units.findIndex((unit) => unit.word === Number(word) && !unit.end);
-  if (view.unit !== "words" || view.use !== "cross") return found;
+  if (view.unit !== "words" || view.use !== "cross") return gold;
   for (const [, source, kind, target] of links.matchAll(/(\d+)([-p])(\d+)/g)) {
     const [row, column] = [at(view.rows, target), at(view.columns, source)];
-    if (row >= 0 && column >= 0) found.set(`${row},${column}`, kind === "-" ? "sure" : "possible");
+    if (row >= 0 && column >= 0) gold.set(`${row},${column}`, kind === "-" ? "sure" : "possible");
   }
-  return found;
+  return gold;
 }
 
 /** The entropy in nats of each row, normalised first (a window's factor may leave less than 1); null without weight. */
 export function entropies(weights) {
   return weights.map((row) => {
     const sum = row.reduce((one, two) => one + two, 0);
-    const found = -row.reduce((total, value) => total + (value > 0 ? (value / sum) * Math.log(value / sum) : 0), 0);
-    return sum ? Math.max(0, found) : null;
+    const entropy = -row.reduce((total, value) => total + (value > 0 ? (value / sum) * Math.log(value / sum) : 0), 0);
+    return sum ? Math.max(0, entropy) : null;
   });
 }
 
@@ -207,14 +207,14 @@ export function strongest(weights, share) {
   return weights.map((row) => {
     const order = row.map((_, at) => at).sort((one, two) => row[two] - row[one]);
     const sum = row.reduce((one, two) => one + two, 0);
-    const kept = row.map(() => false);
+    const mask = row.map(() => false);
     let reached = 0;
     for (const at of order) {
       if (row[at] <= 0 || reached >= share * sum - 1e-9) break;
-      kept[at] = true;
+      mask[at] = true;
       reached += row[at];
     }
-    return kept;
+    return mask;
   });
 }
 
@@ -249,8 +249,8 @@ export function pharaoh(view) {
 
 /** What a row or a column is linked to, the largest weight first. @returns {{at: number, weight: number}[]} */
 export function partners(view, side, at) {
-  const found = side === "row" ? view.weights[at] : view.weights.map((row) => row[at]);
-  return found.map((weight, other) => ({ at: other, weight })).sort((one, two) => two.weight - one.weight);
+  const weights = side === "row" ? view.weights[at] : view.weights.map((row) => row[at]);
+  return weights.map((weight, other) => ({ at: other, weight })).sort((one, two) => two.weight - one.weight);
 }
 
 /** A - B over the same units; null if the units differ. */

@@ -47,14 +47,14 @@ function stepsTable(answer) {
 
 /** The hypothesis whose words stand before a pinned step: another beginning or a free search has its own. */
 const saidBefore = ({ baseline, variant }, step) => {
-  const [own, other] = [baseline, variant ?? baseline].map(({ hypotheses }) => hypotheses[0]);
-  return wordsBefore(own, step) === wordsBefore(other, step) ? own : other;
+  const [ofBaseline, ofVariant] = [baseline, variant ?? baseline].map(({ hypotheses }) => hypotheses[0]);
+  return wordsBefore(ofBaseline, step) === wordsBefore(ofVariant, step) ? ofBaseline : ofVariant;
 };
 
-/** What the model says at a pinned step, after the words that it has said before, looking as `looked` says. */
-export function pinnedLine(answer, step, looked) {
+/** What the model says at a pinned step, after the words that it has said before, looking as `phrase` says. */
+export function pinnedLine(answer, step, phrase) {
   const pieces = answer.baseline.hypotheses[0].pieces;
-  const change = looked && answer.differences.steps[step];
+  const change = phrase && answer.differences.steps[step];
   if (!change) return [];
   const share = (log) => percent(Math.exp(log));
   const other = saidBefore(answer, step);
@@ -62,21 +62,21 @@ export function pinnedLine(answer, step, looked) {
     const before = wordsBefore(other, step);
     const says = other.pieces[step] && h("strong", {}, visible(other.pieces[step].text));
     const ended = `The translation ends before step ${step + 1}, so the pin changes nothing.`;
-    const parts = [`Step ${step + 1}${before ? ` (after ${before})` : ""}, looking ${looked}, says `, says, "."];
+    const parts = [`Step ${step + 1}${before ? ` (after ${before})` : ""}, looking ${phrase}, says `, says, "."];
     return [h("p", {}, ...(says ? parts : [ended]))];
   }
-  const own = change.best === pieces[step].text;
-  const said = wordsBefore(answer.baseline.hypotheses[0], step);
+  const isSame = change.best === pieces[step].text;
+  const words = wordsBefore(answer.baseline.hypotheses[0], step);
   return [
     h(
       "p",
       {},
-      `Step ${step + 1}${said ? ` (after ${said})` : ""}, `,
-      `looking ${looked}, `,
-      own ? "still says " : "says ",
+      `Step ${step + 1}${words ? ` (after ${words})` : ""}, `,
+      `looking ${phrase}, `,
+      isSame ? "still says " : "says ",
       h("strong", {}, visible(change.best)),
       ` (${share(change.best_log_prob)})`,
-      own ? "." : ` in place of “${visible(pieces[step].text)}”, which falls to ${share(change.variant)}.`,
+      isSame ? "." : ` in place of “${visible(pieces[step].text)}”, which falls to ${share(change.variant)}.`,
     ),
   ];
 }
@@ -150,13 +150,13 @@ export function barsOf(answer) {
  */
 export function answerOf(answer, unit, pinned = null) {
   const parts = [];
-  const looked = pinned && lookedAt(pinned.label, pinned.weight);
+  const phrase = pinned && lookedAt(pinned.label, pinned.weight);
   if (answer.variant) {
     const [before, after] = [answer.baseline.hypotheses[0], answer.variant.hypotheses[0]];
     const changed = answer.differences.words.filter(({ kind }) => kind !== "same").length;
-    const again = looked ? searchedAgain(answer, unit.pieces[0]) : "";
+    const again = phrase ? searchedAgain(answer, unit.pieces[0]) : "";
     parts.push(
-      ...pinnedLine(answer, unit?.pieces[0], looked),
+      ...pinnedLine(answer, unit?.pieces[0], phrase),
       h(
         "p",
         { role: "status" },

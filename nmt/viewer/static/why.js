@@ -90,11 +90,11 @@ function readLine(row, piece, at) {
     const share = percent(row.weights[at]);
     return `The context is the weighted sum of the values; “${piece}” contributes ${share}.`;
   }
-  const own = row.slot === at ? ` (“${piece}”)` : "";
-  return `Read: a hard read takes the value of one piece, number ${row.slot + 1}${own}.`;
+  const quotation = row.slot === at ? ` (“${piece}”)` : "";
+  return `Read: a hard read takes the value of one piece, number ${row.slot + 1}${quotation}.`;
 }
 
-function stagesTable(stage, row, head, pieces, chosen, choose) {
+function stagesTable(stage, row, head, pieces, chosenPiece, choose) {
   const hides = !row.visible.every(Boolean);
   const worked = workedColumn(stage, row, head);
   const columns = [
@@ -113,10 +113,10 @@ function stagesTable(stage, row, head, pieces, chosen, choose) {
         "button",
         {
           type: "button",
-          class: at === chosen ? "word lit" : "word",
-          "aria-pressed": String(at === chosen),
+          class: at === chosenPiece ? "word lit" : "word",
+          "aria-pressed": String(at === chosenPiece),
           "data-stop": true,
-          tabindex: at === chosen ? 0 : -1,
+          tabindex: at === chosenPiece ? 0 : -1,
           dir: "auto",
           onclick: () => choose(at),
         },
@@ -144,20 +144,20 @@ function stagesTable(stage, row, head, pieces, chosen, choose) {
       name === "sum" ? total(row.weights) : "",
     ].filter((cell) => cell !== null),
   );
-  const made = table(columns, rows, "Stages of the weights", { class: "stages" }, foot);
-  roving(made, (key, from) => {
-    const buttons = [...made.querySelectorAll("button")];
+  const grid = table(columns, rows, "Stages of the weights", { class: "stages" }, foot);
+  roving(grid, (key, from) => {
+    const buttons = [...grid.querySelectorAll("button")];
     const at = buttons.indexOf(from);
     const to = { ArrowUp: at - 1, ArrowDown: at + 1, Home: 0, End: buttons.length - 1 }[key];
     return at < 0 ? null : (buttons[to] ?? null);
   });
-  return made;
+  return grid;
 }
 
 /** The head whose stages are shown: the one that is asked for, else that of Alignment, or the first of its mean. */
-function headOf(heads, asked, chosen) {
+function headOf(heads, asked, alignmentHead) {
   const names = heads.map(({ name }) => name);
-  return heads.find(({ name }) => name === asked) ?? heads[positionsOf(chosen, names)[0] ?? 0];
+  return heads.find(({ name }) => name === asked) ?? heads[positionsOf(alignmentHead, names)[0] ?? 0];
 }
 
 /** A button that asks what the step's word or piece would be if it looked at one source word or piece only. */
@@ -205,14 +205,14 @@ export function showWhy(box, translation, hypothesis, settings, { pin = null, te
   const row = stageRow(stage, one.head, step);
   const strongestPiece = row.weights.indexOf(Math.max(...row.weights));
   const wanted = settings.get("piece");
-  const chosen = wanted !== "" && Number(wanted) < pieces.length ? Number(wanted) : strongestPiece;
+  const chosenPiece = wanted !== "" && Number(wanted) < pieces.length ? Number(wanted) : strongestPiece;
   const room = box.clientWidth || 640;
   const width = Math.max(280, Math.min(room < WIDE ? 760 : 520, room));
   const drawn = (weights = row.weights) => windowFigure(pieces, weights, row, width);
   const picture = scrolling("Picture of the window", drawn());
   const redrawn = (weights) => picture.querySelector("svg").replaceWith(drawn(weights));
   const ask = temper && ((temperature) => temper(step, temperature));
-  const slider = temperatureSlider(stage, row, one.head, chosen, pieces[chosen], redrawn, ask) ?? "";
+  const slider = temperatureSlider(stage, row, one.head, chosenPiece, pieces[chosenPiece], redrawn, ask) ?? "";
   const window =
     stage.window === "global"
       ? "all pieces are visible"
@@ -246,15 +246,15 @@ export function showWhy(box, translation, hypothesis, settings, { pin = null, te
       "div",
       { class: room < WIDE ? "" : "columns" },
       h("div", {}, slider, picture),
-      stagesTable(stage, row, one.head, pieces, chosen, (at) => settings.set({ piece: at })),
+      stagesTable(stage, row, one.head, pieces, chosenPiece, (at) => settings.set({ piece: at })),
     ),
-    h("h3", {}, `The weight of “${pieces[chosen]}” for “${visible(hypothesis.pieces[step].text)}”`),
+    h("h3", {}, `The weight of “${pieces[chosenPiece]}” for “${visible(hypothesis.pieces[step].text)}”`),
     h(
       "ol",
       { class: "derivation" },
-      derivationItems(stage, row, { head: one.head, step, at: chosen, pieces, hypothesis }),
+      derivationItems(stage, row, { head: one.head, step, at: chosenPiece, pieces, hypothesis }),
     ),
-    pin === null ? "" : pinButton(translation, step, chosen, settings.get("unit", "words"), pin),
+    pin === null ? "" : pinButton(translation, step, chosenPiece, settings.get("unit", "words"), pin),
     saving("stages", {
       svg: () => drawn(),
       json: () => ({ step, head: one.name, pieces, ...row, equation: stage.equation }),
