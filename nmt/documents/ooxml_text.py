@@ -128,11 +128,15 @@ class _Paragraphs:
     def _plain(self, tokens: Sequence[Token]) -> str:
         """A paragraph without runs: a cell of one text."""
         pieces, tokens = list[str](), closed(tokens, lambda token: token.name in self._dropped)
+        is_marked = False
         for number, token in enumerate(tokens):
             value = html.unescape(token.raw)
             inside = number > 0 and tokens[number - 1].name == self._text and tokens[number - 1].kind == "open"
             if token.kind == "text" and inside and is_language(value) and value not in self._fixed_texts:
                 pieces.append(self._slots.add(Segment(value), token.raw, lambda segment: _escaped(segment.text)))
+                is_marked = True
+            elif is_marked and token.name in self._dropped:
+                pieces.append(self._slots.also(token.raw, lambda _: ""))
             else:
                 pieces.append(token.raw)
         return "".join(pieces)
