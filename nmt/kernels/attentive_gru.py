@@ -30,7 +30,7 @@ class Inner(NamedTuple):
 
 
 class Parameters(NamedTuple):
-    """Parameters of the attention (query; None: dot product), of the GRU (weight, bias) and of GRU_1 (inner or None)."""
+    """Parameters of attention (query; None: dot product), GRU (weight, bias) and GRU_1 (inner; None without GRU_1)."""
 
     query: Query | None
     weight: Tensor
