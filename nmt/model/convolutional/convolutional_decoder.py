@@ -37,10 +37,11 @@ class ConvolutionState(NamedTuple):
 
 
 class AttentiveConvolution(GatedConvolution):
-    """A gated convolution, then attention to the source with the query d_i = W_d h_i + b_d + g_i; g_i is word i - 1.
+    """A gated convolution, then attention to the source with the query d_i = W_d h_i + b_d + g_i.
 
-    The context c_i = sum_j a_ij (z_j + e_j), times S (1/S)^1/2 for S source words, is added to h_i. This sum is scaled
-    like the sum around a convolution. Gehring et al. 2017, section 3.3, eq. 1 and 2, and section 3.4.
+    g_i is the embedding of the previous word, with its position. The context c_i = sum_j a_ij (z_j + e_j), times S
+    (1/S)^1/2 for S source words, is added to h_i. This sum is scaled like the sum around a convolution. Gehring et al.
+    2017, section 3.3, eq. 1 and 2, and section 3.4.
     """
 
     def __init__(self, attention: Attention, size: int, query_size: int, kernel_size: int, dropout: float) -> None:
