@@ -1,6 +1,6 @@
-"""The attention room: query + memory -> context + weights. It knows nothing of recurrent networks, text or search.
+"""The attention room: query + memory -> context + weights, independent of recurrent networks, text and search.
 
-A mechanism is four choices made independently: a score, a window, a normaliser and a read. `Attention` composes them.
+A mechanism combines four independent choices: a score, a window, a normaliser and a read. `Attention` composes them.
 """
 
 from nmt.attention.assembly import AttentionSettings

@@ -1,4 +1,4 @@
-"""The settings of an attention -> the attention, with parts and projections of sizes that fit together."""
+"""Build an `Attention` from its settings, with parts and projections of matching sizes."""
 
 import inspect
 from collections.abc import Callable, Sequence
@@ -17,12 +17,13 @@ from nmt.system.limits import Fraction, Positive, Weight
 
 @dataclass(frozen=True)
 class AttentionSettings:
-    """What a configuration says of an attention beside its four parts.
+    """The settings of an attention beside the choice of its four parts.
 
     Attributes:
-        size: of the space in which queries and keys are compared, over all heads; None for that of a query.
-        heads: H.
-        project, bias: of queries, keys, values, contexts; None projects for several heads or if the score wants it.
+        size: the size over all heads of the space in which queries and keys are compared; None for the query's size.
+        heads: the number of heads H.
+        project: whether to project queries, keys, values and contexts; None for several heads or if the score needs it.
+        bias: whether these projections have a bias.
         dropout, coverage, coverage_loss: see `Attention`.
     """
 
@@ -47,16 +48,16 @@ class AttentionSettings:
         is_self_attention: bool = False,
         also: Sequence[Callable[..., Window]] = (),
     ) -> Attention:
-        """Make the parts, for the sizes of one head, and compose them.
+        """Make the parts for the sizes of one head, and compose them.
 
         Args:
-            score, window, normaliser, read: make these parts.
-            query_size, value_size, context_size: Dq, Dv and C; None for `value_size`.
-            is_self_attention: whether queries and memory come from one sequence.
-            also: make more windows; a query sees nothing after itself with `Causal` among them.
+            score, window, normaliser, read: functions that make these parts.
+            query_size, value_size, context_size: Dq, Dv and C; `context_size` None is `value_size`.
+            is_self_attention: whether queries and memory come from the same sequence.
+            also: functions that make additional windows; `Causal` among them hides all slots after a query's own.
 
         Raises:
-            SettingError: the settings and the parts do not fit.
+            SettingError: the settings do not fit the parts.
         """
         heads, size = self.heads, query_size if self.size is None else self.size
         context_size = value_size if context_size is None else context_size
@@ -93,7 +94,7 @@ class AttentionSettings:
         )
 
     def _check_heads(self, size: int, read: Read) -> None:
-        """SettingError for a number of heads that does not fit the size, the projections or the read."""
+        """Raise SettingError if the number of heads does not fit the size, the projections or the read."""
         heads = self.heads
         if size % heads:
             near = max(1, round(size / heads)) * heads
@@ -109,7 +110,7 @@ class AttentionSettings:
             raise SettingError("heads", heads, f"{rule} Give {{key}}.heads=1 or {{key}}.read.objective=sampled.")
 
     def _check_coverage(self, is_self_attention: bool) -> None:
-        """SettingError for coverage where there are no steps, or a loss of coverage without it."""
+        """Raise SettingError for coverage in self-attention, or a coverage loss without coverage."""
         if self.coverage_loss and not self.coverage:
             rule = "must be 0 without coverage. Give {key}.coverage=true."
             raise SettingError("coverage_loss", self.coverage_loss, rule)
@@ -119,7 +120,7 @@ class AttentionSettings:
 
 
 def _check_self_attention(read: Read, window: Window, causal: bool) -> None:
-    """SettingError for what needs a place in the loss, the end of a target, or its later words."""
+    """Raise SettingError for a read with loss terms, or a causal window that needs the length or later words."""
     if read.has_terms:
         rule = "must be soft: only the attention to the source can add terms to the loss."
         raise SettingError("read", "hard", f"{rule} Give attention/read@{{key}}.read=soft.")

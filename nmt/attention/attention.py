@@ -1,4 +1,4 @@
-"""Attention: a score, a window, a normaliser and a read composed; it owns the mask, the heads and the projections."""
+"""`Attention`: a score, a window, a normaliser and a read, with the mask, the heads and the projections."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -19,10 +19,11 @@ AttentionState = tuple[Tensor, ...]
 
 
 class Memory(NamedTuple):
-    """The encoder's states as attention sees them: to be compared (keys) and to be read (values).
+    """The memory of B sentences: keys to compare with queries, and values to read.
 
-    keys [B, H, S, Dk], values [B, H, S, Dv], mask [B, S]. pins: the steps that look at given slots alone; None if all
-    are free. used [B]: the number of slots that are filled, the same for all, if there is room for more; None if not.
+    keys [B, H, S, Dk], values [B, H, S, Dv], mask [B, S]: true for real slots. pins: the steps that are restricted to
+    given slots; None if there are none. used [B]: the number of filled slots, equal for all sentences, in a memory from
+    `with_room`; None in any other.
     """
 
     keys: Tensor
@@ -33,18 +34,18 @@ class Memory(NamedTuple):
 
     def select(self, rows: Tensor) -> "Memory":
         """The sentences `rows` [B'] of the batch."""
-        # On a CPU several times as fast as indexing, which beam search would spend a tenth of its time on.
+        # Several times as fast on a CPU as indexing, which would take a tenth of the time of beam search.
         keys, values, mask = (part.index_select(0, rows) for part in (self.keys, self.values, self.mask))
         pins = None if self.pins is None else self.pins.select(rows)
         return Memory(keys, values, mask, pins, None if self.used is None else self.used.index_select(0, rows))
 
     def with_room(self, slots: int) -> "Memory":
-        """Nothing yet, with room for so many slots: the shape stays, and with it a CUDA graph."""
+        """An empty memory with room for `slots` slots: its shape is constant, as CUDA graphs require."""
         keys, values = (part.new_zeros(*part.shape[:2], slots, part.shape[3]) for part in (self.keys, self.values))
         return Memory(keys, values, mask := self.mask.new_zeros(len(self.mask), slots), None, mask.sum(1))
 
     def append(self, other: "Memory") -> "Memory":
-        """The slots of `other` after these; one where there is room."""
+        """This memory followed by the slots of `other`: exactly one slot if this memory is from `with_room`."""
         if self.used is not None:
             place = self.used[:1]
             keys, values = (buffer.index_copy(2, place, new) for buffer, new in zip(self[:2], other[:2], strict=True))
@@ -56,11 +57,11 @@ class Memory(NamedTuple):
 
 
 class Stages(NamedTuple):
-    """How energies became weights, [B, H, T, S] each; T are the steps of one hypothesis, or several at one step.
+    """The stages from energies to weights, [B, H, T, S]; T counts steps of one hypothesis, or hypotheses at one step.
 
-    energies: of the score, before the window. view: what the window shows, whose parts broadcast to [B, H, T, S].
-    shares: of the normaliser, from energies and bias. weights: shares times the window's factor. queries [B, H, T, D]:
-    of each head.
+    energies: from the score, before the window. view: from the windows; its parts broadcast to [B, H, T, S].
+    shares: from the normaliser, for energies plus bias. weights: shares times the view's factor. queries [B, H, T, D]:
+    the queries of each head.
     """
 
     energies: Tensor
@@ -71,10 +72,10 @@ class Stages(NamedTuple):
 
 
 class Attended(NamedTuple):
-    """What a query took away: context [N, T, C], weights [N, H, T, S], the new state, terms for the loss [N, T].
+    """The result of attention: context [N, T, C], weights [N, H, T, S], the new state, terms [N, T] for the loss.
 
-    The weights and the stages they went through are None where nobody asked for them. With `choices` the context is for
-    recurrences only, and the readout is to see the choices.
+    Weights and stages are None unless requested. With `choices`, the context is for recurrences only, and the readout
+    uses the choices.
     """
 
     context: Tensor
@@ -86,7 +87,7 @@ class Attended(NamedTuple):
 
 
 class Projections(NamedTuple):
-    """Queries, keys and values to the subspaces of all heads, and the concatenated contexts back; None for as they are.
+    """Projections of queries, keys and values to the heads' subspaces, and of the concatenated contexts; None for none.
 
     Vaswani et al. 2017, section 3.2.2.
     """
@@ -100,8 +101,8 @@ class Projections(NamedTuple):
 class Attention(nn.Module):
     """Query + memory -> context + weights.
 
-    With one head it is the plain mechanism on the query and the memory as they are. With projections, which several
-    heads need, the score and the window run in the subspace of each head, with parameters of its own.
+    Without projections, one head compares the query with the memory directly. With projections, which several heads
+    need, the score and the window run in the subspace of each head, with separate parameters.
     """
 
     attends = True
@@ -120,19 +121,19 @@ class Attention(nn.Module):
         coverage_loss: float = 0.0,
         also: Sequence[Window] = (),
     ) -> None:
-        """Compose parts for the sizes of one head and H `heads`; `AttentionSettings` makes ones that fit together.
+        """Compose parts for the sizes of one head and for H `heads`; `AttentionSettings` makes matching parts.
 
         Args:
             score, window, normaliser, read: the four choices.
             projections: of queries, keys, values and contexts; None for none.
             heads: H.
-            dropout: of the weights, in training.
-            coverage: shows the score the sum of the weights so far, which becomes the state.
-            coverage_loss: weight, in training, of what a step looks at again (See et al. 2017, eq. 12 and 13).
-            also: windows whose views are intersected with that of `window`.
+            dropout: the dropout probability of the weights.
+            coverage: whether the score also gets the sum of the weights so far, which is then the state.
+            coverage_loss: the weight of the coverage loss in training (See et al. 2017, eq. 12 and 13).
+            also: additional windows; the views of all windows are intersected.
         """
         super().__init__()
-        # In this order they get their first values, and optimizers know their parameters.
+        # Initialisation and optimizers depend on the order of these assignments.
         self.heads, self.read, self.score, self.window, self.normaliser = heads, read, score, window, normaliser
         self.also = nn.ModuleList(also)
         self.query, self.key, self.value, self.out = projections or Projections()
@@ -142,11 +143,11 @@ class Attention(nn.Module):
 
     @property
     def adds_values(self) -> bool:
-        """Whether a window reads more than the values (`Window.added`)."""
+        """Whether a window adds vectors to the context (`Window.added`)."""
         return bool(self._adding)
 
     def branch(self, make: Callable[[int, int, int], nn.Module], context_size: int) -> None:
-        """Merge the heads' contexts by what `make` returns, [B, H, T, Dv] -> [B, T, C], in place of a projection.
+        """Replace the projection of contexts by the module that `make` returns: [B, H, T, Dv] -> [B, T, C].
 
         `make` is called with H, the size Dv of one head's context, and `context_size` C.
         """
@@ -156,17 +157,17 @@ class Attention(nn.Module):
     def remember(
         self, values: Tensor, mask: Tensor, keys: Tensor | None = None, pins: PinnedSteps | None = None
     ) -> Memory:
-        """Memory from values [B, S, Dv] and mask [B, S], once a sentence; keys come from the values unless given."""
+        """Make the memory of values [B, S, Dv] and mask [B, S], once per sentence; `keys` None uses the values."""
         prepared = self.score.prepare(self.split(self.key, values if keys is None else keys))
-        # Compared in float32 at every step, so cast once; not where torch's product would cast it back.
+        # Every step compares keys in float32, so cast them once; but not if torch's product would cast them back.
         if not (prepared.device.type == "cuda" and torch.is_autocast_enabled("cuda") and self._may_be_product()):
             prepared = at_least_float32(prepared)
         return Memory(prepared, self.split(self.value, values), mask, pins)
 
     def start(self, memory: Memory) -> AttentionState:
-        """The state before the first step: tensors [B, ...], none unless a mechanism keeps one.
+        """The state before the first step: a tuple of tensors [B, ...], empty without coverage.
 
-        With coverage it is the sum of the weights so far, [N, H, S], zero before the first step.
+        With coverage, the state is the sum of the weights so far, [N, H, S], zero before the first step.
         """
         if not self.coverage:
             return ()
@@ -174,14 +175,14 @@ class Attention(nn.Module):
         return (memory.values.new_zeros(sentences, self.heads, slots),)
 
     def split(self, projection: nn.Linear | None, vectors: Tensor) -> Tensor:
-        """[B, N, D] -> [B, H, N, D / H], or [B, 1, N, D] as they are without a projection."""
+        """Project vectors and split them by head, [B, N, I] -> [B, H, N, D / H]; [B, 1, N, I] without a projection."""
         if projection is None:
             return vectors.unsqueeze(1)
         split: Tensor = projection(vectors).unflatten(-1, (self.heads, -1)).transpose(1, 2)
         return split if split.device.type == "cuda" else split.contiguous()
 
     def view(self, queries: Tensor, steps: Tensor, memory: Memory) -> View:
-        """What queries [B, H, T, D], projected already, may look at; steps [B, T]."""
+        """The view of queries [B, H, T, D], already projected, at steps [B, T]."""
         mask = memory.mask.unsqueeze(1)
         view: View = self.window(queries, steps.unsqueeze(1), mask)
         for window in self.also:
@@ -191,10 +192,10 @@ class Attention(nn.Module):
     def forward(
         self, queries: Tensor, memory: Memory, steps: Tensor, state: AttentionState = (), *, weights: bool = True
     ) -> Attended:
-        """Attend with T queries of each of N = B * K hypotheses of B sentences, whose memory is not copied.
+        """Attend with T queries per hypothesis, for N = B * K hypotheses of B sentences, without copying the memory.
 
-        T or K is 1, and T is 1 where there is a state [N, ...]. Takes queries [N, T, Dq] at positions `steps` [N, T].
-        Without `weights` none are returned, and a plain scaled dot product never holds them all.
+        Takes queries [N, T, Dq] at positions `steps` [N, T]. T or K must be 1; with a state [N, ...], T must be 1.
+        Without `weights`, no weights are returned, and a plain scaled dot product does not store them all.
         """
         sentences, (rows, count) = len(memory.mask), queries.shape[:2]
         if rows == sentences:
@@ -215,7 +216,7 @@ class Attention(nn.Module):
         )
 
     def _attend(self, queries: Tensor, memory: Memory, steps: Tensor, state: AttentionState, weights: bool) -> Attended:
-        """`forward` with queries [B, T, Dq], where T are the steps of a sentence or its hypotheses; state [N, ...]."""
+        """`forward` for queries [B, T, Dq], where T counts steps or hypotheses of a sentence; state [N, ...]."""
         split = self.split(self.query, queries)
         view, free = self.view(split, steps, memory), None
         if memory.pins is not None and not memory.pins.are_whole:
@@ -238,7 +239,7 @@ class Attention(nn.Module):
         if covered:
             (before,) = covered
             state = ((before + weighed).transpose(1, 2).flatten(0, 1),)
-            if self.training and self.coverage_loss:  # the mean over heads, each of which has a coverage of its own
+            if self.training and self.coverage_loss:  # the mean over heads, which have separate coverages
                 again = torch.minimum(weighed, before).sum(-1).mean(1)
                 terms = {**terms, "coverage": self.coverage_loss * again}
         if choices is not None and self.out is not None:
@@ -247,12 +248,12 @@ class Attention(nn.Module):
         return Attended(self.merged(context), weighed if weights else None, state, terms, choices, stages)
 
     def _shares(self, energies: Tensor, view: View) -> Tensor:
-        """What the normaliser makes of energies [B, H, T, S] in a view."""
+        """The normaliser's shares [B, H, T, S] for energies [B, H, T, S] and a view."""
         shares: Tensor = self.normaliser(energies if view.bias is None else energies + view.bias, view.visible)
         return shares
 
     def merged(self, context: Tensor) -> Tensor:
-        """The contexts of all heads [B, H, T, Dv] as one [B, T, C]."""
+        """Merge the contexts of all heads: [B, H, T, Dv] -> [B, T, C]."""
         merged: Tensor
         if self.merge is not None:
             merged = self.merge(context)
@@ -263,10 +264,10 @@ class Attention(nn.Module):
         return merged
 
     def _may_be_product(self) -> bool:
-        """Whether torch's `scaled_dot_product_attention` computes the context of views without a factor."""
+        """Whether torch's `scaled_dot_product_attention` can compute the context, given a view without a factor."""
         return (
             isinstance(self.score.form, Product)
-            and self.query is not None  # for queries, keys and values of one size, as torch's fast forms want them
+            and self.query is not None  # then queries, keys and values have one size, as torch's fast kernels require
             and self.normaliser.is_softmax
             and self.read.is_sum
             and not self._adding
@@ -275,17 +276,17 @@ class Attention(nn.Module):
         )
 
     def _is_product(self, view: View) -> bool:
-        """Whether torch computes the context of this view; with dropout on a GPU, where that is one kernel as well."""
+        """Whether torch computes the context of this view; with dropout only on a GPU, where it is still one kernel."""
         drops = self.training and self.dropout.p > 0 and view.visible.device.type != "cuda"
         return view.factor is None and not drops and self._may_be_product()
 
     def _product(self, queries: Tensor, memory: Memory, view: View) -> Tensor:
-        """The context [B, H, T, Dv] of a product, as torch computes it; zeros where nothing is visible."""
+        """The context [B, H, T, Dv] from torch's scaled dot product; zeros where no slot is visible."""
         form = self.score.form
         assert isinstance(form, Product)
         mask = view.visible if view.bias is None else view.bias.masked_fill(~view.visible, -torch.inf)
         keys, values = memory.keys, memory.values
-        if not (keys.device.type == "cuda" and torch.is_autocast_enabled("cuda")):  # there torch casts
+        if not (keys.device.type == "cuda" and torch.is_autocast_enabled("cuda")):  # CUDA's autocast does the cast
             queries, values = at_least_float32(queries), at_least_float32(values)
         attend, dropout = nn.functional.scaled_dot_product_attention, self.dropout.p if self.training else 0.0
         return attend(queries, keys, values, attn_mask=mask, dropout_p=dropout, scale=form.scale)

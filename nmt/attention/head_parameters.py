@@ -1,8 +1,8 @@
 """Parameters of several heads, stored side by side and used in one computation.
 
-The matrices of H heads are stored as one [H * O, I], their vectors as one [H * A], head after head: with one head these
-are the shapes of the equation, and a beam or a batch of heads is one product. Inputs have the head axis third from the
-end, [..., H, N, I]; with one head they may have any axes before the last two.
+The matrices of H heads are stacked as [H * O, I], their vectors as [H * A], so that one product computes all heads.
+With one head, these are the shapes of the equation. Inputs have the head axis third from the end, [..., H, N, I]; with
+one head they may have any axes before the last two.
 """
 
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 
 def by_head(parameter: Tensor, heads: int) -> Tensor:
-    """The parameter [H * A, ...] as [H, A, ...]; with one head as it is."""
+    """The parameter [H * A, ...] as [H, A, ...]; unchanged with one head."""
     return parameter if heads == 1 else parameter.unflatten(0, (heads, -1))
 
 

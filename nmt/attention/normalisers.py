@@ -1,7 +1,7 @@
-"""Normalisers: how do energies become weights? Each gives zeros to a row with nothing to look at, never NaN.
+"""Normalisers turn energies into weights. A row without a visible slot gets zeros, never NaN.
 
-Shapes: energies [B, H, T, S], -inf for a slot that must get no weight; visible [..., T, S] broadcasts to that; shares
-[B, H, T, S] in float32 at least, zero for slots that are not visible. A window's factor multiplies them afterwards.
+Shapes: energies [B, H, T, S], -inf for a slot that must get no weight; visible [..., T, S], broadcast to the energies;
+shares [B, H, T, S] in float32 at least, zero for invisible slots. A window's factor multiplies the shares afterwards.
 """
 
 import math
@@ -19,20 +19,20 @@ Alpha = Annotated[float, Limit(lambda value: 1 < value <= 4, "greater than 1, wh
 
 
 class Normaliser(AttentionPart):
-    """The contract."""
+    """Base class of normalisers."""
 
     claim = ("is_softmax", False)
-    #: Whether it is `masked_softmax`. Fast forms, of `nmt.kernels` and of torch, compute that one alone.
+    #: Whether it computes `masked_softmax`, the only normaliser in the fast kernels of `nmt.kernels` and torch.
     is_softmax = False
     #: Whether the shares of a row with visible slots sum to 1.
     sums_to_one = True
 
     def __init__(self, heads: int = 1) -> None:
-        """The number of heads, for normalisers with parameters: each head has its own."""
+        """`heads` is the number of heads, for normalisers with separate parameters for each head."""
         super().__init__()
 
     def symbols(self) -> dict[str, Tensor]:
-        """The numbers of its equation by their names, one for all heads or one a head."""
+        """The values of the equation's symbols by name: one for all heads, or one per head."""
         return {}
 
     def forward(self, energies: Tensor, visible: Tensor) -> Tensor:
@@ -46,7 +46,7 @@ class Softmax(Normaliser):
     equation = "a_tj = exp(e_tj / tau) / sum_i exp(e_ti / tau)"
 
     def __init__(self, temperature: Amount | None = 1.0, heads: int = 1) -> None:
-        """`temperature` is tau; None learns one for each head, which starts at 1."""
+        """`temperature` is tau; None learns a tau for each head, starting at 1."""
         super().__init__(heads)
         self.temperature = temperature
         self.log_temperature = nn.Parameter(torch.empty(heads)) if temperature is None else None
@@ -54,7 +54,7 @@ class Softmax(Normaliser):
 
     @property
     def is_softmax(self) -> bool:  # type: ignore[override]
-        """Not with a temperature."""
+        """Whether the temperature is fixed at 1."""
         return self.temperature == 1
 
     def reset_parameters(self) -> None:
@@ -68,7 +68,7 @@ class Softmax(Normaliser):
 
     def forward(self, energies: Tensor, visible: Tensor) -> Tensor:
         if self.log_temperature is not None:
-            visible = visible & (energies != -math.inf)  # as a factor of a gradient, infinity gives NaN
+            visible = visible & (energies != -math.inf)  # infinite energies would make the gradient of tau NaN
             energies = at_least_float32(energies).masked_fill(~visible, 0.0)
             energies = energies * (-self.log_temperature).exp()[:, None, None]
         elif self.temperature is not None and self.temperature != 1:
@@ -77,10 +77,10 @@ class Softmax(Normaliser):
 
 
 class Sink(Normaliser):
-    """a_j = exp(e_j) / (exp(s) + sum_i exp(e_i)): a slot without a value takes mass, so weights sum to at most 1.
+    """a_j = exp(e_j) / (exp(s) + sum_i exp(e_i)): a slot without a value takes weight, so weights sum to at most 1.
 
     Miller 2023, "Attention is off by one", where s is 0; Xiao et al. 2023, "Efficient streaming language models with
-    attention sinks", section 3.3. Each head learns its s, which starts at 0.
+    attention sinks", section 3.3. Each head learns an s, starting at 0.
     """
 
     equation = "a_tj = exp(e_tj) / (exp(s) + sum_i exp(e_ti))"
@@ -122,14 +122,14 @@ class Sparsemax(Normaliser):
 class Entmax(Normaliser):
     """a_j = max((alpha - 1) e_j - theta, 0)^(1 / (alpha - 1)): between softmax (alpha = 1) and sparsemax (alpha = 2).
 
-    Peters, Niculae, Martins 2019, eq. 10. Learned, it is alpha = 1 + sigmoid(z) with a z for each head, which starts at
-    0: Correia, Niculae, Martins 2019, section 3.
+    Peters, Niculae, Martins 2019, eq. 10. A learned alpha is 1 + sigmoid(z), with a z for each head that starts at 0:
+    Correia, Niculae, Martins 2019, section 3.
     """
 
     equation = "a_tj = max((alpha - 1) e_tj - theta, 0)^(1 / (alpha - 1))"
 
     def __init__(self, alpha: Alpha | None = 1.5, heads: int = 1) -> None:
-        """`alpha` None learns one for each head, from 1.5. It is computed exactly for 1.5 and 2, else by bisection."""
+        """`alpha` None learns an alpha for each head, starting at 1.5. All but fixed 1.5 and 2 need a bisection."""
         super().__init__(heads)
         self.alpha = alpha
         self.z = nn.Parameter(torch.empty(heads)) if alpha is None else None
@@ -156,7 +156,7 @@ def entmax(energies: Tensor, visible: Tensor, alpha: float | Tensor) -> Tensor:
     energies = at_least_float32(energies)
     visible = visible & (energies != -math.inf)
     energies = energies.masked_fill(~visible, torch.finfo(energies.dtype).min)
-    # Only differences count. NaN stays, so that the check of the loss reports it.
+    # Shares depend on differences only. NaN stays NaN, so that the loss check reports it.
     shifted = energies - energies.detach().amax(-1, keepdim=True)
     if isinstance(alpha, Tensor):
         shares = _Entmax.apply(shifted, alpha, None)  # type: ignore[no-untyped-call]
@@ -168,10 +168,10 @@ def entmax(energies: Tensor, visible: Tensor, alpha: float | Tensor) -> Tensor:
 
 
 class _Entmax(torch.autograd.Function):
-    """Energies [..., S] whose maximum is 0, and alpha -> shares; `number` is alpha again where the host knows it.
+    """Energies [..., S] with maximum 0, and alpha -> shares; `number` is alpha as a float, None for a learned alpha.
 
     With s_j = p_j^(2 - alpha) where p_j > 0, the Jacobian is diag(s) - s s^T / sum(s) (Peters et al. 2019, section
-    3.1). That of alpha is Correia et al. 2019, proposition 1.
+    3.1). The gradient of alpha is from Correia et al. 2019, proposition 1.
     """
 
     @staticmethod
@@ -209,7 +209,7 @@ def _sparsemax_threshold(z: Tensor) -> Tensor:
     """theta [..., 1] with sum_j max(z_j - theta, 0) = 1. Martins and Astudillo 2016, algorithm 1."""
     ordered = z.sort(-1, descending=True).values
     counts = torch.arange(1, z.shape[-1] + 1, device=z.device, dtype=z.dtype)
-    thresholds = (ordered.cumsum(-1) - 1) / counts  # if the support were the first slots
+    thresholds = (ordered.cumsum(-1) - 1) / counts  # entry k - 1: the threshold for a support of the first k slots
     return _of_largest_support(thresholds, ordered)
 
 
@@ -224,13 +224,13 @@ def _entmax15_threshold(z: Tensor) -> Tensor:
 
 
 def _of_largest_support(thresholds: Tensor, ordered: Tensor) -> Tensor:
-    """The threshold [..., 1] of the most slots that are all above theirs."""
+    """The threshold [..., 1] of the largest support whose slots are all above the threshold."""
     count = (thresholds < ordered).sum(-1, keepdim=True).clamp(min=1)
     return thresholds.gather(-1, count - 1)
 
 
 def _bisected(z: Tensor, power: Tensor) -> Tensor:
-    """max(z_j - theta, 0)^power with the theta that makes their sum 1, for z with the maximum 0, by bisection."""
+    """max(z_j - theta, 0)^power for z with maximum 0; bisection finds the theta that makes the sum 1."""
     low = torch.full_like(z[..., :1], -1.0)
     width = 1.0
     for _ in range(2 - round(math.log2(torch.finfo(z.dtype).eps))):

@@ -1,4 +1,4 @@
-"""Observers: what every attention of a model returns while the model computes."""
+"""Observers record the results of every attention while a model computes."""
 
 import contextlib
 from collections.abc import Iterator
@@ -8,15 +8,15 @@ from torch import nn
 
 from nmt.attention.attention import Attended
 
-#: What each call of an attention returned, by the name of its module: one with the attribute `attends`.
+#: The results of each attention, call by call, by the attention's module name. Attentions have the attribute `attends`.
 Observed = dict[str, list[Attended]]
 
 
 @contextlib.contextmanager
 def observing(model: nn.Module) -> Iterator[Observed]:
-    """Record what each attention of `model` returns, with weights and stages even where its caller wants none.
+    """Record the results of each attention of `model`, with weights and stages even if the caller requests none.
 
-    What a fused recurrence computes without an `Attention` is not seen.
+    Fused recurrences do not call `Attention`, so their attention is not recorded.
     """
     seen: Observed = {}
     hooks = []

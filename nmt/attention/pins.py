@@ -1,4 +1,4 @@
-"""Pins: the slots that a person lets single steps look at, for each sentence of a batch; part of the memory."""
+"""Pins of a batch: the slots to which the user restricts single steps, sentence by sentence; part of the memory."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -10,10 +10,10 @@ from nmt.attention.windows import Pin, Pins, View
 
 
 class PinnedSteps(NamedTuple):
-    """The pins of B sentences, for N steps and a last one that stands for all later steps.
+    """The pins of B sentences, for N steps and a last entry for all later steps.
 
     named [B, N + 1, S]: true for the slots of a pinned step. free [B, N + 1]: true where a step is not pinned.
-    weight [B, N + 1]: what the slots of a pinned step have in all; 1 where a step is not pinned.
+    weight [B, N + 1]: the total weight of the slots of a pinned step; 1 where a step is not pinned.
     """
 
     named: Tensor
@@ -22,7 +22,7 @@ class PinnedSteps(NamedTuple):
 
     @classmethod
     def of(cls, pins: Sequence[Pins], mask: Tensor) -> "PinnedSteps":
-        """The pins of each sentence of a memory whose real slots are `mask` [B, S]; others count for nothing."""
+        """Collect the pins of each sentence; `mask` [B, S] is true for real slots, and other slots are ignored."""
         steps = 1 + max((step for of_row in pins for step in of_row), default=-1)
         named = torch.zeros(len(pins), steps + 1, mask.shape[1], dtype=torch.bool)
         free, weight = torch.ones(named.shape[:2], dtype=torch.bool), torch.ones(named.shape[:2])
@@ -35,7 +35,7 @@ class PinnedSteps(NamedTuple):
 
     @property
     def are_whole(self) -> bool:
-        """Whether no step looks at other slots, too."""
+        """Whether pinned slots get all of the weight at every pinned step."""
         return bool((self.weight == 1).all())
 
     def select(self, rows: Tensor) -> "PinnedSteps":
@@ -43,7 +43,7 @@ class PinnedSteps(NamedTuple):
         return PinnedSteps(*(part.index_select(0, rows) for part in self))
 
     def restrict(self, view: View, steps: Tensor) -> View:
-        """The view of queries [B, H, T, D] at steps [B, T]; a pinned step sees its slots, whatever the window shows."""
+        """Restrict the view at steps [B, T]: a pinned step sees exactly its slots, whatever the window shows."""
         free, named = self._at(self.free, steps), self._named(steps)
         return View(
             torch.where(free, view.visible, named),
@@ -52,10 +52,10 @@ class PinnedSteps(NamedTuple):
         )
 
     def shared(self, pinned: Tensor, usual: Tensor, steps: Tensor) -> Tensor:
-        """The shares [B, H, T, S] of steps [B, T] whose slots have a part of the weight.
+        """The shares [B, H, T, S] at steps [B, T] if pinned slots get the weight m and all other slots 1 - m.
 
-        Of a weight m, the slots divide m as in `pinned`, the shares of the restricted view. All others divide 1 - m as
-        in `usual`, the weights without pins. If these give the others nothing, the slots have all.
+        The weight m is divided as in `pinned`, the shares of the restricted view, and 1 - m as in `usual`, the weights
+        without pins. If `usual` is zero for all other slots, the pinned slots get all of the weight.
         """
         weight = self._at(self.weight, steps)
         others = usual.masked_fill(self._named(steps), 0)
@@ -64,11 +64,11 @@ class PinnedSteps(NamedTuple):
         return torch.where(weight < 1, weight * pinned + (1 - weight) * rest, pinned)
 
     def _at(self, part: Tensor, steps: Tensor) -> Tensor:
-        """Values [B, N + 1] at steps [B, T], as [B, 1, T, 1]."""
+        """The entries of `part` [B, N + 1] at steps [B, T], as [B, 1, T, 1]."""
         return part.gather(1, self._columns(steps))[:, None, :, None]
 
     def _named(self, steps: Tensor) -> Tensor:
-        """The slots of steps [B, T], as [B, 1, T, S]."""
+        """The mask of pinned slots at steps [B, T], as [B, 1, T, S]."""
         return self.named.take_along_dim(self._columns(steps).unsqueeze(-1), 1).unsqueeze(1)
 
     def _columns(self, steps: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Reads: which context does a step take from the slots that it has weighed?
+"""Reads turn values and their weights into the context of a step.
 
 Shapes: weights [B, H, T, S], values [B, H, S, Dv], context [B, H, T, Dv].
 """
@@ -11,8 +11,8 @@ from torch import Tensor
 from nmt.attention.score_forms import AttentionPart
 from nmt.system.limits import Positive, Probability, Weight
 
-#: The term that is the log-probability of the drawn slots, times `Hard.reward`. The loss weights it by the draw's
-#: advantage; it adds every other term as it is.
+#: The name of the term for the log-probability of the drawn slots, times `Hard.reward`. The loss multiplies this term
+#: by the draw's advantage, and adds all other terms unchanged.
 LOG_PROB: Final = "log_prob"
 
 Objective = Literal["sampled", "enumerate"]
@@ -28,7 +28,7 @@ class Choices(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """The context, terms [B, T] for the loss by name, and choices if the readout is to see them in its place."""
+    """The context, terms [B, T] for the loss by name, and choices if the readout uses them instead of the context."""
 
     context: Tensor
     terms: dict[str, Tensor]
@@ -36,7 +36,7 @@ class Reading(NamedTuple):
 
 
 class Read(AttentionPart):
-    """The contract."""
+    """Base class of reads."""
 
     claim = ("is_sum", False)
     #: Whether the context is the weighted sum of the values, and nothing else is returned.
@@ -46,11 +46,11 @@ class Read(AttentionPart):
     baseline: Baseline = "average"
     #: Whether the readout chooses among slots.
     enumerates = False
-    #: Over how many of these slots a step of search sums, the heaviest ones; None for all.
+    #: The number of slots over which a search step then sums, those with the largest weights; None for all.
     searched: int | None = None
     #: Whether it adds terms to the loss.
     has_terms = False
-    #: Whether it reads the weighted mean for the time being: for the reward that a sample is compared with.
+    #: Temporarily true while the loss computes the soft baseline: the read then returns the weighted mean.
     softly = False
 
     def forward(self, weights: Tensor, values: Tensor) -> Reading:
@@ -72,18 +72,18 @@ class Hard(Read):
 
     There are two training objectives. In both, weights that a window's factor has shrunk are normalised first.
 
-    sampled: Each head draws j from its weights. The bound sum_j a_tj log p(y_t | j) is raised by its score-function
-        gradient (the paper's eq. 12 and 13), to which the terms contribute the part of the draw. At its full weight
-        the noise of that part drowns the rest, so `reward` scales it (the paper's lambda_r). A share `expected` of the
-        steps reads sum_j a_tj v_j in place of a draw, as the paper does for whole captions: there the weights learn by
-        back-propagation. The gradient is unbiased with reward 1, entropy 0 and expected 0. A draw's reward is compared
-        with the running average of rewards (the paper's b), or with the reward of the same step under soft attention
-        and without dropout (self-critical: Rennie et al. 2017, eq. 8), which takes a second pass.
-    enumerate: log sum_j a_tj p(y_t | j), with every slot through the readout and the softmax, wherever the target is
-        given (Deng et al. 2018, section 3). Recurrences get the soft context, in search too. The sum is therefore the
-        exact marginal only if no later step depends on a context: in `luong` without input feeding. Elsewhere it is
-        the marginal of each step, given soft contexts before it. Search sums as training does, or over the `searched`
-        heaviest slots, whose weights are then normalised: with 1 it reads the heaviest slot alone.
+    sampled: Each head draws j from its weights. Training raises the bound sum_j a_tj log p(y_t | j) with its
+        score-function gradient (the paper's eq. 12 and 13); `LOG_PROB` contributes the gradient of the draw. At full
+        weight its noise dominates the gradient, so `reward` scales it (the paper's lambda_r). A share `expected` of
+        the steps reads sum_j a_tj v_j instead of a draw, as the paper does for whole captions: these steps train the
+        weights by back-propagation. The gradient is unbiased with reward 1, entropy 0 and expected 0. The baseline of
+        a draw's reward is the running average of rewards (the paper's b), or the reward of the same step with soft
+        attention and without dropout (self-critical: Rennie et al. 2017, eq. 8), which takes a second pass.
+    enumerate: The likelihood is log sum_j a_tj p(y_t | j), with a readout and a softmax for every slot, whenever the
+        target is given (Deng et al. 2018, section 3). Recurrences get the soft context, in search too. The sum is
+        therefore the exact marginal only if no later step depends on a context: in `luong` without input feeding.
+        Otherwise it is the marginal of each step, given soft contexts before that step. Search sums over all slots,
+        or over the `searched` slots with the largest weights, normalised; with 1, it reads the best slot alone.
     """
 
     has_terms = True
@@ -97,7 +97,7 @@ class Hard(Read):
         baseline: Baseline = "average",
         searched: Positive | None = None,
     ) -> None:
-        """`entropy` is the weight of the weights' entropy in the sampled objective; for the rest see the class."""
+        """`entropy` scales the entropy bonus of the attention weights when sampling; for the rest see the class."""
         super().__init__()
         self.baseline, self.searched = baseline, searched
         self.enumerates, self.draws = objective == "enumerate", objective == "sampled"
@@ -105,7 +105,7 @@ class Hard(Read):
 
     def forward(self, weights: Tensor, values: Tensor) -> Reading:
         total = weights.sum(-1, keepdim=True)
-        visible = total != 0  # false where a step may look at nothing: its context is zero
+        visible = total != 0  # false where a step sees no slot: its context is zero
         shares = torch.where(visible, weights / total.where(visible, 1), 1 / weights.shape[-1])
         logs = shares.where(shares != 0, 1).log()  # 0 where the share is 0, so that no gradient is infinite
         if self.softly:
@@ -127,8 +127,8 @@ class Hard(Read):
 
 
 def draw(shares: Tensor) -> Tensor:
-    """A slot [..., 1] drawn from each row of probabilities [..., S]: the first of exponential arrival times.
+    """Draw a slot [..., 1] from each row of probabilities [..., S], as the first of exponential arrival times.
 
-    NaN passes through, and the check of the loss reports it.
+    NaN raises no error here; the loss check reports it.
     """
     return (shares / torch.empty_like(shares).exponential_()).argmax(-1, keepdim=True)

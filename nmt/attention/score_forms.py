@@ -1,6 +1,6 @@
-"""Forms: what a score computes, for fast forms and exporters that compute the same in another way.
+"""Forms describe a score's equation for fast kernels and exporters, which compute the same in another way.
 
-They ask a part for its form, never for its class. A subclass with another equation has to claim a form anew.
+These check a part's form, never its class. A subclass with another equation must declare its form again.
 """
 
 from typing import Any, ClassVar, NamedTuple
@@ -28,11 +28,11 @@ Form = Product | AdditiveForm
 
 
 class Terms(NamedTuple):
-    """What queries and keys are where they meet: for people who look at an energy.
+    """The terms of an energy, for displays that show how it is computed.
 
-    left [..., T, D] and right [..., S, D], each after its name. As a "product" e_tj = scale left_t^T right_j, with a
-    scale for all heads or one a head; as "additive" e_tj = v^T tanh(left_t + right_j + w cov_tj), v and w [H, D] or
-    [D]; with kind None the equation says how.
+    left [..., T, D] and right [..., S, D] are the terms of queries and keys. Kind "product": e_tj = scale left_t^T
+    right_j, with one scale, or one per head. Kind "additive": e_tj = v^T tanh(left_t + right_j + w cov_tj), with v and
+    w [D] or [H, D]. Kind None: any other equation.
     """
 
     kind: str | None
@@ -46,19 +46,19 @@ class Terms(NamedTuple):
 
 
 class AttentionPart(nn.Module):
-    """What scores, windows, normalisers and reads have in common."""
+    """Base class of scores, windows, normalisers and reads."""
 
-    #: The class attribute that claims a form, and its value in a part that claims none.
+    #: The class attribute by which fast kernels and exporters recognise a part, and its value in any other part.
     claim: ClassVar[tuple[str, object]]
-    #: The name of the choice, as `nmt.build` sets it, and the equation, for people who look at a translation.
+    #: The name of the choice, set by `nmt.build`, and the equation, to show them with a translation.
     choice, equation = "", ""
 
     def __init_subclass__(cls, **settings: Any) -> None:
-        """Withdraw the claim of a subclass that defines a computation and not the claim."""
+        """Reset the attribute of `claim` in a subclass that overrides the computation without setting it."""
         super().__init_subclass__(**settings)
         name, nothing = cls.claim
         if {"forward", "prepare"} & vars(cls).keys() and name not in vars(cls):
             setattr(cls, name, nothing)
 
     def reset_parameters(self) -> None:
-        """Set the vectors that the class owns to their first values."""
+        """Initialise the vectors that the class itself owns."""

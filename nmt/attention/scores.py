@@ -1,11 +1,11 @@
-"""Scores: how well does a memory slot answer the query? Each is its equation and nothing else.
+"""Scores measure how well each memory slot matches the query. A score computes its equation only.
 
-The mask, the softmax and the sum belong to `Attention`. A score looks at the last two axes only, so that a single
-step (T = 1), a whole sequence and the hypotheses of a beam are one implementation. Under autocast projections are in
-bfloat16 and energies in float32: rounded to bfloat16, an energy of 40 would be wrong by up to an eighth.
+`Attention` applies the mask, the softmax and the sum. A score depends on the last two axes only, so that a single
+step (T = 1), a whole sequence and the hypotheses of a beam share one implementation. Under autocast, projections are
+in bfloat16 and energies in float32: rounded to bfloat16, an energy of 40 would be wrong by up to an eighth.
 
-Shapes: queries [..., T, Dq], keys as `prepare` returns them [..., S, Dk], energies [..., T, S]. With several heads the
-last of the axes before these is theirs: queries [B, H, T, Dq].
+Shapes: queries [..., T, Dq], keys as `prepare` returns them [..., S, Dk], energies [..., T, S]. With several heads, the
+head axis comes directly before these: queries [B, H, T, Dq].
 """
 
 import math
@@ -21,34 +21,31 @@ from nmt.system.limits import Positive
 
 
 class Score(AttentionPart):
-    """The contract: `prepare` runs once a sentence, `forward` at every step.
+    """Base class of scores: `prepare` runs once per sentence, `forward` at every step.
 
-    A score without parameters need not know of heads. Any other gives each head its own: its matrices are `HeadLinear`,
-    its vectors [H * A] are used through `by_head`, and `reset_parameters` says how the vectors start.
+    A score without parameters may ignore heads. With parameters, each head has separate ones: matrices are
+    `HeadLinear`, vectors [H * A] are used through `by_head`, and `reset_parameters` initialises the vectors.
     """
 
     claim = ("form", None)
-    #: Whether slots are told apart by what they hold; `Location` goes by where they stand.
+    #: Whether energies depend on the contents of slots; `Location` depends on their positions.
     compares_keys = True
     #: Whether queries and keys are projected for one head too, unless `attention.project` says otherwise.
     wants_projections = False
-    #: How many slots can get weight, from the first on; None for all.
+    #: The number of slots, counted from the first, that can get weight; None for all.
     max_positions: int | None = None
-    #: What fast forms and exporters may compute in its place; None if its equation has neither form.
+    #: The equation's form, which fast kernels and exporters may compute instead; None for any other equation.
     form: Form | None = None
-    #: What queries and keys, as `prepare` returns them, are in the equation.
+    #: The equation's terms for the queries, and for the keys as `prepare` returns them.
     query_name, key_name = "q_t", "k_j"
 
     def __init__(self, query_size: int, key_size: int, size: int, heads: int = 1) -> None:
-        """Sizes of a query, of a memory slot, and of the space in which a score compares them if it has one.
-
-        They are those of one head.
-        """
+        """Sizes for one head: of a query, of a memory slot, and of the space in which some scores compare both."""
         super().__init__()
         self.query_size, self.key_size, self.size, self.heads = query_size, key_size, size, heads
 
     def prepare(self, values: Tensor) -> Tensor:
-        """Keys [..., S, Dk] from values [..., S, Dv]: whatever of the equation does not depend on the query."""
+        """Keys [..., S, Dk] from values [..., S, Dv]: the part of the equation that does not depend on the query."""
         return values
 
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
@@ -56,7 +53,7 @@ class Score(AttentionPart):
         raise TypeError(f"{type(self).__name__} does not define its equation")
 
     def terms(self, queries: Tensor, keys: Tensor) -> Terms:
-        """What the energies of queries [..., T, Dq] and prepared keys [..., S, Dk] are made of."""
+        """The terms of the energies of queries [..., T, Dq] and prepared keys [..., S, Dk]."""
         left, kind, scale, v = queries, None, 1.0, None
         if isinstance(self.form, AdditiveForm):
             left, kind = multiply(by_head(self.form.query_weight, self.heads), queries), "additive"
@@ -66,10 +63,10 @@ class Score(AttentionPart):
         return Terms(kind, self.query_name, left, self.key_name, keys, scale, v)
 
     def cover(self) -> None:
-        """Make room in the equation for the coverage [..., T, S], which `forward` is then given as well.
+        """Add a coverage term to the equation; `forward` then also takes the coverage [..., T, S].
 
         Raises:
-            SettingError: the equation has none.
+            SettingError: the score does not support coverage.
         """
         rule = "only the additive score has a coverage. Give attention/score=additive, or leave {key}.coverage out."
         raise SettingError("coverage", "true", rule)
@@ -96,9 +93,9 @@ class Additive(Score):
     def reset_parameters(self) -> None:
         """Make v uniform within 8 / sqrt(A), and w zero.
 
-        The states that W and U multiply start about as small as the embeddings. Where tanh is all but linear the query
-        adds the same to the energy of every slot, and there is nothing to learn from: hence the large v and the gain
-        of 4. Wider matrices leave the tanh saturated in the end, because the states grow (docs/results.md).
+        The states start about as small as the embeddings. For small inputs tanh is almost linear, so the query adds
+        the same to the energy of every slot and learns nothing: hence the large v, and the gain of 4 for W and U. A
+        larger gain would saturate tanh later, because the states grow (docs/results.md).
         """
         reset_v(self.v, self.size)
         if self.w is not None:
@@ -112,7 +109,7 @@ class Additive(Score):
 
     @property
     def form(self) -> AdditiveForm | None:  # type: ignore[override]
-        """None with coverage, which the form has no place for."""
+        """The additive form; None with coverage, which the form does not support."""
         return AdditiveForm(self.W.weight, self.v) if self.w is None else None
 
     def forward(self, queries: Tensor, keys: Tensor, coverage: Tensor | None = None) -> Tensor:
@@ -137,7 +134,7 @@ def reset_v(v: Tensor, size: int) -> None:
 class Concat(Score):
     """Luong, Pham, Manning 2015, section 3.1, after eq. 7.
 
-    The same function class as `Additive`: the two halves of W are its W and U. Expect equal results.
+    The same function class as `Additive`: the two halves of W are the other's W and U. Expect equal results.
     """
 
     equation = "e_tj = v^T tanh(W [q_t; k_j])"
@@ -150,7 +147,7 @@ class Concat(Score):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Make v uniform within 8 / sqrt(A), for the reason that `Additive` gives."""
+        """Make v uniform within 8 / sqrt(A); see `Additive.reset_parameters`."""
         reset_v(self.v, self.size)
 
     def prepare(self, values: Tensor) -> Tensor:
@@ -158,7 +155,7 @@ class Concat(Score):
 
     @property
     def form(self) -> AdditiveForm:  # type: ignore[override]
-        """The columns of W for the query; those for the memory are in the keys."""
+        """The additive form with the query's columns of W; the keys are already multiplied by the memory's columns."""
         return AdditiveForm(self.W.weight[:, : self.query_size], self.v)
 
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
@@ -174,7 +171,7 @@ def dot(queries: Tensor, keys: Tensor) -> Tensor:
 
 
 class General(Score):
-    """Luong, Pham, Manning 2015, section 3.1. W k is computed once a sentence."""
+    """Luong, Pham, Manning 2015, section 3.1. W k is computed once per sentence."""
 
     equation = "e_tj = q_t^T W k_j"
     key_name = "W k_j"
@@ -183,7 +180,7 @@ class General(Score):
 
     def __init__(self, query_size: int, key_size: int, size: int, heads: int = 1) -> None:
         super().__init__(query_size, key_size, size, heads)
-        # The gain spreads the first weights, as the root of a scaled dot product does, in place of all on one slot.
+        # Like the root of a scaled dot product, the gain keeps a fresh model from putting all weight on one slot.
         self.W = HeadLinear(key_size, query_size, heads, gain=query_size**-0.5)
 
     def prepare(self, values: Tensor) -> Tensor:
@@ -216,8 +213,8 @@ class Dot(Score):
 class ScaledDot(Dot):
     """Vaswani et al. 2017, eq. 1; Dk is the size of a key.
 
-    The paper's queries and keys are projections. Those of recurrent states as they are, divided by Dk^1/2, stay so even
-    that there is nothing to learn from, while `Dot` learns from the same states (docs/attention-study.md).
+    The paper's queries and keys are projections. Without projections, the energies of recurrent states stay so even
+    that nothing is learned, while `Dot` learns from the same states (docs/attention-study.md).
     """
 
     equation = "e_tj = q_t^T k_j / sqrt(Dk)"
@@ -226,7 +223,7 @@ class ScaledDot(Dot):
 
     @property
     def form(self) -> Product:  # type: ignore[override]
-        """A product, scaled."""
+        """The product form with the scale Dk^-1/2."""
         return Product(self.key_size**-0.5)
 
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
@@ -277,7 +274,7 @@ class Cosine(Dot):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Make s zero: g starts as the sqrt(Dk) of a scaled dot product of normal vectors."""
+        """Make s zero: g starts at sqrt(Dk), for energies as large as the scaled dot products of normal vectors."""
         nn.init.zeros_(self.s)
 
     def prepare(self, values: Tensor) -> Tensor:
@@ -295,5 +292,5 @@ class Cosine(Dot):
 
 
 def _unit(vectors: Tensor) -> Tensor:
-    """Vectors of length 1."""
+    """The vectors, scaled to length 1."""
     return nn.functional.normalize(at_least_float32(vectors), dim=-1)

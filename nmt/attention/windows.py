@@ -1,11 +1,11 @@
-"""Windows: which memory slots may a step look at?
+"""Windows determine which memory slots a step may attend to.
 
 Shapes: queries [..., T, Dq], steps [..., T] (target positions from 0), mask [..., S] (true where the source
-token is real). A window answers with a `View`, whose parts are [..., T, S] or broadcast to that. With several heads the
-last of the axes before these is theirs: queries [B, H, T, Dq], steps [B, 1, T], mask [B, 1, S].
+token is real). A window returns a `View`, whose parts are [..., T, S] or broadcast to it. With several heads, the
+head axis comes directly before these: queries [B, H, T, Dq], steps [B, 1, T], mask [B, 1, S].
 
-A radius of 10, as the paper has it, spans 21 slots: most sentences of a caption corpus fit in whole.
-`nmt.evaluation.references.hidden_share` tells which share of the slots a trained model's windows hid.
+The paper's radius of 10 spans 21 slots, which covers most sentences of a caption corpus completely.
+`nmt.evaluation.references.hidden_share` measures the share of slots that a trained model's windows hide.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,12 +23,12 @@ from nmt.system.limits import NotNegative, Positive
 
 
 class View(NamedTuple):
-    """What a step may look at.
+    """The slots that a step may attend to.
 
     visible: bool, true for slots that may get weight.
-    bias: added to the energies before the softmax; None adds nothing.
-    factor: multiplies the weights after the softmax; None leaves them as they are.
-    centres [..., T]: of the window that was chosen, in slots from 0; None for one without a centre.
+    bias: added to the energies before the softmax; None for no bias.
+    factor: multiplies the weights after the softmax; None for no factor.
+    centres [..., T]: the centre of the configured window, in slots from 0; None for a window without a centre.
     """
 
     visible: Tensor
@@ -53,16 +53,16 @@ def _combined(operation: Callable[[Tensor, Tensor], Tensor], one: Tensor | None,
 
 
 class Window(AttentionPart):
-    """The contract."""
+    """Base class of windows."""
 
     claim = ("is_everything", False)
-    #: Whether it shows all real positions alike: no bias, no factor.
+    #: Whether all real positions are visible, without a bias or a factor.
     is_everything = False
-    #: Whether what it shows depends on how many slots there will be.
+    #: Whether the view depends on the final number of slots.
     needs_length = False
-    #: The first step that is shown a slot after its own, whatever the text; None if there is none.
+    #: The first step that a fixed setting lets see a later slot than its own; None if there is none.
     first_ahead: int | None = None
-    #: Whether what is read depends on where a slot is: see `added`.
+    #: Whether the context gets additional vectors that depend on the positions of slots: see `added`.
     adds_values = False
 
     def __init__(self, query_size: int, heads: int = 1) -> None:
@@ -75,7 +75,7 @@ class Window(AttentionPart):
         raise TypeError(f"{type(self).__name__} does not say which slots are visible")
 
     def added(self, weights: Tensor, steps: Tensor) -> Tensor:
-        """What weights [..., T, S] of steps [..., T] read beside the values, [..., T, Dq]."""
+        """The vectors [..., T, Dq] that weights [..., T, S] at steps [..., T] add to the context."""
         raise TypeError(f"{type(self).__name__} adds nothing")
 
 
@@ -99,7 +99,7 @@ class Causal(Window):
 class LocalMonotonic(Window):
     """Slots j in [p_t - D, p_t + D] around p_t = t. Luong, Pham, Manning 2015, section 3.2 (local-m).
 
-    p_t is held at the sentence's last real position when the target is longer than the source.
+    p_t stays at the sentence's last real position if the target is longer than the source.
     """
 
     def __init__(self, query_size: int, radius: NotNegative, heads: int = 1) -> None:
@@ -115,10 +115,10 @@ class LocalMonotonic(Window):
 
 
 class LocalPredictive(Window):
-    """Slots j in [p_t - D, p_t + D] around p_t = S sigmoid(v^T tanh(W q_t)), which is real (local-p).
+    """Slots j in [p_t - D, p_t + D] around the real number p_t = S sigmoid(v^T tanh(W q_t)) (local-p).
 
-    Luong, Pham, Manning 2015, eq. 9; S is the sentence's own length. The weights are multiplied by
-    exp(-(j - p_t)^2 / (2 sigma^2)), sigma = D / 2 (eq. 10), and not renormalised; p_t learns through that factor alone.
+    Luong, Pham, Manning 2015, eq. 9; S is the sentence's length without padding. The weights are multiplied by
+    exp(-(j - p_t)^2 / (2 sigma^2)), sigma = D / 2 (eq. 10), and not renormalised; only this factor trains p_t.
     """
 
     needs_length = True
@@ -132,7 +132,7 @@ class LocalPredictive(Window):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Make v uniform within D^-1/2, so that p_t starts near the middle of the sentence."""
+        """Make v uniform within Dq^-1/2, so that p_t starts near the middle of the sentence."""
         bound = self.query_size**-0.5
         nn.init.uniform_(self.v, -bound, bound)
 
@@ -150,13 +150,13 @@ class LocalPredictive(Window):
 class Relative(Window):
     """All real positions, with the bias q_t^T a_(clip(j - t)) / Dq^1/2. Shaw, Uszkoreit, Vaswani 2018, eq. 3 to 5.
 
-    clip keeps distances within [-K, K]; a is a vector for each of them and each head, as in the paper's base model. In
-    self-attention with the scaled dot product energies become q_t^T (k_j + a) / Dq^1/2. With `values` a second vector
-    a' for each distance is added to the value that is read: c_t = sum_j a_tj (v_j + a'_(clip(j - t))).
+    clip limits distances to [-K, K]; each distance and each head has a vector a, as in the paper's base model. In
+    self-attention with the scaled dot product, energies become q_t^T (k_j + a) / Dq^1/2. With `values`, each distance
+    has a second vector a', which is added to values: c_t = sum_j a_tj (v_j + a'_(clip(j - t))).
     """
 
     def __init__(self, query_size: int, distance: Positive, values: bool = False, heads: int = 1) -> None:
-        """`distance` is the paper's k, beyond which distances are alike. With `values` a value has the query's size."""
+        """`distance` is the paper's k, to which distances are clipped. With `values`, values have the query's size."""
         super().__init__(query_size, heads)
         self.distance, self.adds_values = distance, values
         self.a = HeadLinear(query_size, 2 * distance + 1, heads)
@@ -176,14 +176,15 @@ class Relative(Window):
 
 
 class SinusoidalDistances(Window):
-    """All real positions, with the bias (q_t + w)^T W_R R_(t - j) / Dq^1/2: Transformer-XL's. Dai et al. 2019, 3.3.
+    """All real positions, with Transformer-XL's bias (q_t + w)^T W_R R_(t - j) / Dq^1/2. Dai et al. 2019, 3.3.
 
-    R are sinusoids of any distance. The paper's energies, before the root, are (q + u)^T k_j + (q + v)^T W_R R_(t - j)
-    for a query q that is projected without a bias. A projection with the bias u gives q_t = q + u, and then w is v - u.
+    R are sinusoids of the distance, which is not clipped. The paper's energies, before the division, are (q + u)^T k_j
+    + (q + v)^T W_R R_(t - j), for a query q projected without a bias. Here the projection's bias is u: q_t is q + u,
+    and w is v - u.
     """
 
     def __init__(self, query_size: int, size: int, vectors: Callable[[Tensor, int], Tensor], heads: int = 1) -> None:
-        """`vectors` makes R [N, R] of distances [N] and the size R, which is `size`."""
+        """`vectors` returns the vectors R [N, `size`] of distances [N], called with the distances and `size`."""
         super().__init__(query_size, heads)
         self.size, self.vectors = size, vectors
         self.W_R = HeadLinear(size, query_size, heads)
@@ -191,12 +192,12 @@ class SinusoidalDistances(Window):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Make w zero: u and v start alike."""
+        """Make w zero: u and v start equal."""
         nn.init.zeros_(self.w)
 
     def forward(self, queries: Tensor, steps: Tensor, mask: Tensor) -> View:
-        most = mask.shape[-1] - 1  # of a step that is itself a slot
-        distances = torch.arange(most, -most - 1, -1, device=mask.device)  # t - j, where that of `Relative` is j - t
+        most = mask.shape[-1] - 1  # the largest distance of slots from a step that is itself a slot
+        distances = torch.arange(most, -most - 1, -1, device=mask.device)  # t - j; in `Relative`, j - t
         vectors = self.vectors(distances, self.size).to(self.W_R.weight.dtype).unsqueeze(-3)
         with torch.autocast(queries.device.type, enabled=False):
             asked = at_least_float32(queries) + at_least_float32(by_head(self.w, self.heads)).unsqueeze(-2)
@@ -205,29 +206,29 @@ class SinusoidalDistances(Window):
 
 
 def _distances(steps: Tensor, slots: int, most: int) -> Tensor:
-    """j - t [..., T, S] of each of the slots, held within [-most, most], from 0 for -most."""
+    """Indices [..., T, S] of the distances j - t, clipped to [-most, most]; index 0 is the distance -most."""
     positions = torch.arange(slots, device=steps.device)
     return (positions - steps.unsqueeze(-1)).clamp(-most, most) + most
 
 
-#: What each step may look at: a slot, several, [] for none or None for all. Later steps look at all.
+#: The visible slots of each step: a slot, a list of slots ([] for none), or None for all. Later steps see all slots.
 Slots = Sequence[int | Sequence[int] | None]
 
 
 class Pin(NamedTuple):
-    """The slots that a step looks at, and the weight from 0 to 1 that they have in all; the others share the rest."""
+    """The slots to which a step is pinned, and their total weight from 0 to 1; the other slots share the rest."""
 
     slots: Sequence[int]
     weight: float = 1.0
 
 
-#: The same by step, for the steps that may not look at all; slots alone have all the weight.
+#: The pins of a sentence by step, for pinned steps only. A plain list of slots gets all of the weight.
 Pins = Mapping[int, Sequence[int] | Pin]
 _EXAMPLE = "[0,[1,2],null]"
 
 
 def pins_of(slots: Slots) -> dict[int, list[int]]:
-    """The pins that a list with an entry for each step stands for.
+    """Convert `slots`, a list with an entry for each step, to pins by step.
 
     Raises:
         SettingError: the list is empty, or an entry is not a slot, a list of slots or null.
@@ -250,10 +251,10 @@ def pins_of(slots: Slots) -> dict[int, list[int]]:
 
 
 class Pinned(Window):
-    """Slots that a person names, step by step (`attention/window=forced`): to see what a step's attention changes."""
+    """Slots that the user names for each step (`attention/window=forced`), to see what a step's attention changes."""
 
     def __init__(self, query_size: int, slots: Slots, heads: int = 1) -> None:
-        """A step looks at nothing in a sentence that has none of its slots.
+        """`slots` has an entry for each step. A step sees nothing in a sentence that has none of its slots.
 
         Raises:
             SettingError: see `pins_of`.

@@ -1,8 +1,8 @@
-"""The kernels room: every fast computation beside the readable computation that defines it.
+"""The kernels room: fast computations, each next to the readable computation that defines its results.
 
-Each file has `plain_NAME`, `fast_NAME`, a function that uses `fast_NAME` if possible, and a pointer to
-`docs/benchmarks.md`. Inside `plain()`, which `model.fast=false` enters, only the plain ones run. The room imports torch
-and of `nmt` only `nmt.system`.
+Most files have `plain_NAME`, `fast_NAME`, a function that calls `fast_NAME` if possible, and a pointer to
+`docs/benchmarks.md`. Inside `plain()`, which `model.fast=false` enters, only plain kernels run. The room imports torch
+and, from `nmt`, only `nmt.system`.
 """
 
 import contextlib

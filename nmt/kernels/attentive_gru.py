@@ -1,13 +1,13 @@
 """A GRU that attends with its previous state: c_t = attend(s_{t-1}), s_t = GRU(s_{t-1}, [y_t; c_t]) for all t.
 
-Or with a transition before that reads the word: s'_t = GRU_1(s_{t-1}, y_t), c_t = attend(s'_t), s_t = GRU(s'_t, c_t).
+Or with a first transition that reads the word: s'_t = GRU_1(s_{t-1}, y_t), c_t = attend(s'_t), s_t = GRU(s'_t, c_t).
 
-Weight gradients of all steps are one product after the loop; autograd would compute them step by step. The memory's
-share of the gates is projected before the loop. So a step sums [S, 3D] rows with its weights instead of multiplying its
-context by a matrix. Measured: docs/benchmarks.md, "Training the matched model".
+One product after the loop computes the weight gradients of all steps; autograd would compute them step by step. The
+memory's values are multiplied by the gates' matrix before the loop. A step then sums the resulting rows [S, 3D] with
+its weights instead of multiplying its context. Measured: docs/benchmarks.md, "Training the matched model".
 
-Shapes: inputs [B, T, 3D] (the gates' products with the words, biases added), first [B, D], shares [B, S, 3D] (the
-gates' products with the memory's values), keys [B, S, A] or [B, S, D], mask [B, S], weight [3D, D] and bias [3D] of the
+Shapes: inputs [B, T, 3D] (the words' products for the gates, with biases), first [B, D], shares [B, S, 3D] (the
+values' products for the gates), keys [B, S, A] or [B, S, D], mask [B, S], weight [3D, D] and bias [3D] for the
 state's product. Results: states [B, T, D] and weights [B, T, S].
 """
 
@@ -22,7 +22,7 @@ from nmt.kernels.gru import advance, gru_step, retreat
 
 
 class Inner(NamedTuple):
-    """GRU_1: weight [3D, D] and bias [3D] of the state's product; input_bias [3D] of the other GRU's inputs."""
+    """GRU_1: weight [3D, D] and bias [3D] for the state's product; input_bias [3D] for the inputs of the other GRU."""
 
     weight: Tensor
     bias: Tensor
@@ -30,7 +30,7 @@ class Inner(NamedTuple):
 
 
 class Parameters(NamedTuple):
-    """Of the attention (query, None for a dot product), of the GRU (weight, bias), and of GRU_1 if there is one."""
+    """Parameters of attention (query; None: dot product), GRU (weight, bias) and GRU_1 (inner; None without GRU_1)."""
 
     query: Query | None
     weight: Tensor
@@ -41,7 +41,7 @@ class Parameters(NamedTuple):
 def plain_attentive_gru(
     inputs: Tensor, first: Tensor, memory: ProjectedMemory, parameters: Parameters
 ) -> tuple[Tensor, Tensor]:
-    """The energies of the state, and a step of the GRU, one after the other."""
+    """Run the recurrence step by step: the energies of the state, then a step of the GRU."""
     query, weight, bias, inner = parameters
     hidden, states, weights = first, [], []
     for gates in inputs.unbind(1):
@@ -56,10 +56,10 @@ def plain_attentive_gru(
 def fast_attentive_gru(
     inputs: Tensor, first: Tensor, memory: ProjectedMemory, parameters: Parameters
 ) -> tuple[Tensor, Tensor]:
-    """The same as one autograd function.
+    """Run the recurrence as one autograd function.
 
-    Under autocast the products run in bfloat16; states, energies and sums over steps stay in float32. Where Triton can
-    run, a step with an additive score is one product and one kernel (`nmt.kernels.gpu`).
+    Under autocast the products run in bfloat16; states, energies and sums over steps stay in float32. If Triton can
+    run, a step with an additive score takes one product and one kernel (`nmt.kernels.gpu`).
     """
     query, weight, bias, inner = parameters
     device, dtype = inputs.device.type, weight.dtype
@@ -82,7 +82,7 @@ def fast_attentive_gru(
 
 
 class _InnerSteps:
-    """GRU_1 step by step, forward and backward, from its weight [3D, D] and room for gates [T, B, 3D] and states."""
+    """The steps of GRU_1, forward and backward, with the weight [3D, D] and buffers for gates [T, B, 3D] and states."""
 
     def __init__(self, weight: Tensor, gates: Tensor, carried: Tensor, states: Tensor) -> None:
         self.weight, self.gates, self.carried, self.states = weight, gates, carried, states
@@ -90,22 +90,22 @@ class _InnerSteps:
 
     @classmethod
     def room(cls, weight: Tensor, inputs: Tensor) -> "_InnerSteps":
-        """With room for the steps of inputs [T, B, 3D]."""
+        """Allocate the buffers for the steps of inputs [T, B, 3D]."""
         states = inputs.new_empty(*inputs.shape[:2], weight.shape[1])
         return cls(weight, torch.empty_like(inputs), torch.empty_like(states), states)
 
     def advance(self, t: int, inputs: Tensor, bias: Tensor, hidden: Tensor) -> Tensor:
-        """s'_t from s_{t-1}."""
+        """Compute s'_t from s_{t-1}."""
         projected = torch.addmm(bias, hidden.to(bias.dtype), self.weight_t).to(hidden.dtype)
         self.states[t] = advance(inputs[t], projected, hidden, self.gates[t], self.carried[t])
         return self.states[t]
 
     def start_retreat(self) -> None:
-        """Make room for the gradients."""
+        """Allocate the buffers for the gradients."""
         self.inputs_grad, self.projected_grad = (torch.empty_like(self.gates) for _ in range(2))
 
     def retreat(self, t: int, total: Tensor, before: Tensor) -> Tensor:
-        """The gradient of s_{t-1} from that of s'_t."""
+        """The gradient of s_{t-1}, from the gradient of s'_t."""
         projected = self.projected_grad[t]
         through_update_gate = retreat(total, before, self.gates[t], self.carried[t], self.inputs_grad[t], projected)
         return through_update_gate + projected.to(self.weight.dtype) @ self.weight
@@ -114,8 +114,7 @@ class _InnerSteps:
 class _AttentiveGRU(torch.autograd.Function):
     """inputs [T, B, 3D], shares [B, S, 3D], keys [B, S, A], first [B, D], recurrent [3D + A, D], bias [3D + A], v [A].
 
-    Without v, A is 0, and keys are [B, S, D]. The weight [3D, D], bias [3D] and input bias [3D] of GRU_1 are those of
-    `Inner`.
+    Without v, A is 0, and keys are [B, S, D]. For the weight [3D, D], bias [3D] and input bias [3D] see `Inner`.
     """
 
     @staticmethod
@@ -137,7 +136,7 @@ class _AttentiveGRU(torch.autograd.Function):
         steps, batch, width = inputs.shape
         states = inputs.new_empty(steps, batch, first.shape[1])
         weights = inputs.new_empty(steps, batch, mask.shape[1])
-        terms = terms_of(keys, v, steps if any(ctx.needs_input_grad) else 1)  # only a backward pass needs all
+        terms = terms_of(keys, v, steps if any(ctx.needs_input_grad) else 1)  # only a backward pass needs all steps
         energies = energies_of(keys, v, terms)
         gates = torch.empty_like(inputs)  # r, z, n after their nonlinearities
         carried = torch.empty_like(states)  # the candidate's recurrent part before r multiplies it
@@ -181,7 +180,7 @@ class _AttentiveGRU(torch.autograd.Function):
             total = retreat(
                 hidden_grad + states_grad[t], asking[t], gates[t], carried[t], gate_grad, projected[:, :width]
             )
-            # A row times a transposed matrix: the transposed product takes ten times as long.
+            # Keep the order row times transposed matrix: matrix times column takes ten times as long.
             weight_grad = torch.bmm(gate_grad.to(product).unsqueeze(1), shares.transpose(1, 2)).squeeze(1)
             weight_grad = weight_grad + weights_grad[t]
             energy_grad = torch.ops.aten._softmax_backward_data(weight_grad, weights[t], 1, states.dtype)
@@ -203,6 +202,6 @@ class _AttentiveGRU(torch.autograd.Function):
 
 
 def weight_grad_of(outputs_grad: Tensor, inputs: Tensor, product: torch.dtype) -> Tensor:
-    """The gradient [O, I] of a matrix from those of its products [T, B, O] and what it multiplied [T, B, I]."""
+    """The gradient [O, I] of a matrix, from the gradients of its outputs [T, B, O] and from its inputs [T, B, I]."""
     rows, columns = (part.flatten(0, 1).to(product) for part in (outputs_grad, inputs))
     return (rows.t() @ columns).to(inputs.dtype)

@@ -1,8 +1,8 @@
 """Label-smoothed cross-entropy with its gradient in closed form.
 
-The logits are the largest tensor of a training step. One softmax serves the loss and the plain likelihood, and the
-gradient overwrites it. Measured: docs/benchmarks.md, "The losses". Where Triton can run, neither probabilities
-nor logits in float32 are stored (`nmt.kernels.gpu`).
+The logits are the largest tensor of a training step. The loss and the unsmoothed likelihood share one softmax, which
+the gradient overwrites. Measured: docs/benchmarks.md, "The losses". If Triton can run, neither probabilities nor
+float32 logits are stored (`nmt.kernels.gpu`).
 """
 
 from typing import Any
@@ -12,16 +12,16 @@ from torch import Tensor, nn
 
 from nmt.kernels import gpu, is_fast
 
-#: The target of a row that does not count, as torch has it by default.
+#: The target of ignored rows, torch's default.
 IGNORED = -100
-#: A probability from which the logarithm is exact, well above the smallest normal number of float32.
+#: Above this probability the logarithm is exact: it is well above the smallest normal number of float32.
 SMALLEST = 1e-30
 
 
 def plain_cross_entropy(
     logits: Tensor, targets: Tensor, smoothing: float, real: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """torch's own cross-entropy; arguments and results are those of `smoothed_cross_entropy`."""
+    """torch's cross-entropy; arguments and results as in `smoothed_cross_entropy`."""
     if real is not None:
         targets = targets.masked_fill(~real, IGNORED)
     logits = in_float32(logits)
@@ -34,7 +34,7 @@ def plain_cross_entropy(
 def fast_cross_entropy(
     logits: Tensor, targets: Tensor, smoothing: float, real: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """One softmax for both results; the gradient of the loss can be taken once."""
+    """Both results from one softmax; the gradient of the loss can be taken only once."""
     if gpu.usable(logits):
         from nmt.kernels.gpu.triton_cross_entropy import BlockwiseCrossEntropy
 
@@ -58,15 +58,15 @@ def smoothed_cross_entropy(
 
 
 def in_float32(logits: Tensor) -> Tensor:
-    """The logits, in float32 if their type has half the bits."""
+    """The logits, converted to float32 from 16-bit types."""
     return logits.float() if logits.dtype.itemsize < 4 else logits
 
 
 def normalizers(logits: Tensor, probabilities: Tensor, targets: Tensor) -> Tensor:
-    """The logarithm of the sum of the exponentials of each row of logits [N, V] with targets [N], from its softmax.
+    """The log-sum-exp [N] of each row of logits [N, V], from the softmax `probabilities` and targets [N].
 
-    A probability that did not underflow has an exact logarithm. On a CPU that of the target is taken, which costs no
-    pass over the logits; else that of the likeliest entry, which is at least 1 / V.
+    Any entry gives it, as logit - log(probability), if its probability did not underflow. On a CPU the target's entry
+    is used, which takes no pass over the logits; otherwise the most probable entry, with at least 1 / V.
     """
     if logits.device.type == "cpu":
         columns = targets.unsqueeze(1)
@@ -104,13 +104,13 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         targets, real = ctx.saved_tensors
         gradient, ctx.probabilities = ctx.probabilities, None
         outer, even = gradients[0], ctx.smoothing / gradient.shape[1]
-        if gradient.device.type == "cpu":  # one pass, which needs a number that a GPU would have to wait for
+        if gradient.device.type == "cpu":  # one pass, but float(outer) would make the host wait for a GPU
             torch.add(-even * outer, gradient, alpha=float(outer), out=gradient)
         else:
             gradient.sub_(even).mul_(outer)
         at_target = ((ctx.smoothing - 1) * outer).to(gradient.dtype).expand(len(targets), 1)
         gradient.scatter_add_(1, targets.unsqueeze(1), at_target)
-        if real is not None and gradient.device.type == "cpu":  # rows that do not count are few
+        if real is not None and gradient.device.type == "cpu":  # few rows are ignored
             gradient.index_fill_(0, (~real).nonzero().squeeze(1), 0)
         elif real is not None:
             gradient.masked_fill_(~real.unsqueeze(1), 0)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from nmt.kernels import is_fast
 
-#: Without gradients, so many numbers are computed at a time: what fits into a processor's cache.
+#: The numbers computed at a time without gradients; they fit into a processor's cache.
 BLOCK = 1 << 20
 
 
@@ -21,7 +21,7 @@ def plain_dot_tanh(v: Tensor, *terms: Tensor) -> Tensor:
 
 
 def fast_dot_tanh(v: Tensor, *terms: Tensor) -> Tensor:
-    """v^T (2 sigmoid(2 sum of terms) - 1); terms are doubled before the sum broadcasts them."""
+    """v^T (2 sigmoid(2 sum of terms) - 1); the terms are doubled while they are small, before broadcasting."""
     shape = torch.broadcast_shapes(*(term.shape for term in terms))
     rows = max(1, BLOCK * shape[0] // max(1, math.prod(shape)))
     learns = torch.is_grad_enabled() and any(numbers.requires_grad for numbers in (v, *terms))
@@ -53,12 +53,12 @@ def dot_tanh(v: Tensor, *terms: Tensor) -> Tensor:
 
 
 def at_least_float32(numbers: Tensor) -> Tensor:
-    """The same numbers in float32, or in float64 if they are."""
+    """Convert numbers to float32, unless they are float64."""
     return numbers.to(torch.promote_types(numbers.dtype, torch.float32))
 
 
 def _dot(vectors: Tensor, v: Tensor) -> Tensor:
-    """The products [..., T, S] of vectors [..., T, S, A] with v [A] or, head by head, [H, A]."""
+    """The products [..., T, S] of vectors [..., T, S, A] with v [A], or with v [H, A] head by head."""
     if v.ndim == 1:
         return vectors @ v
     products = vectors.flatten(-3, -2) @ v.unsqueeze(-1)

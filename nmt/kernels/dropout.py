@@ -1,6 +1,6 @@
 """Dropout with cheap random numbers.
 
-torch draws one Bernoulli variable for each number on a CPU. Measured: docs/benchmarks.md, "dropout of [80, 16, 256]".
+On a CPU, torch draws a Bernoulli variable for each number. Measured: docs/benchmarks.md, "dropout of [80, 16, 256]".
 """
 
 import torch
@@ -20,7 +20,7 @@ def fast_dropout(inputs: Tensor, p: float) -> Tensor:
     count = inputs.numel()
     words = torch.empty((count + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
     bits = words.view(torch.int16)[:count].view(inputs.shape)
-    # In place, torch compares with vector instructions; a comparison into a tensor of truth values does not.
+    # torch vectorises the comparison in place, but not a comparison into a bool tensor.
     return inputs * bits.ge_(threshold - 2**15).to(inputs.dtype).mul_(2**16 / (2**16 - threshold))
 
 

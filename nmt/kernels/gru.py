@@ -1,8 +1,8 @@
 """GRUs over whole sentences.
 
-A layer is one autograd function: both directions run side by side, inputs are projected before the loop over steps and
-weight gradients are one product after the loop. Autograd through torch's packed layers does both step by step, and the
-gradient of each step's slice of the inputs is a tensor of zeros as large as the inputs. Measured: docs/benchmarks.md,
+A layer is one autograd function: both directions run side by side, inputs are projected before the loop over steps, and
+one product after the loop computes the weight gradients. Autograd through torch's packed layers does both step by step,
+and each step's slice of the inputs has a gradient as large as all inputs, mostly zeros. Measured: docs/benchmarks.md,
 "bidirectional GRU of 256 over 16 steps".
 """
 
@@ -17,17 +17,17 @@ from nmt.kernels.dropout import dropout
 from nmt.kernels.lstm import masked_lstm_layers
 from nmt.system.graphs import moved
 
-#: A layer's parameters, as torch calls them, without the layer and the direction.
+#: torch's names for a layer's parameters, without the suffix for layer and direction.
 GRU_PARAMETERS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-#: Added to the update gate of a padded step: its sigmoid is exactly 1, so the state stays.
+#: Added to the update gate of a padded step: its sigmoid becomes exactly 1, so the state does not change.
 _STAY = 1e4
 
 
 def gru_step(gates: Tensor, hidden: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """One step of torch's GRU: the new state [N, D].
 
-    r = sigmoid(g_r + h_r), z = sigmoid(g_z + h_z), n = tanh(g_n + r h_n), s = (1 - z) n + z s_before, where g are the
-    products of the inputs, `gates` [N, 3D] with their biases, and h = W s_before + b for weight [3D, D] and bias [3D].
+    r = sigmoid(g_r + h_r), z = sigmoid(g_z + h_z), n = tanh(g_n + r h_n), s = (1 - z) n + z s_before. Here g is
+    `gates` [N, 3D], the inputs' products with biases, and h = W s_before + b, with weight W [3D, D] and bias b [3D].
     Under autocast the product is in bfloat16, everything else in the type of `hidden` [N, D].
     """
     size, dtype = hidden.shape[-1], hidden.dtype
@@ -38,7 +38,7 @@ def gru_step(gates: Tensor, hidden: Tensor, weight: Tensor, bias: Tensor) -> Ten
 
 
 def plain_gru(gates: Tensor, first: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """A layer in one direction, step by step; arguments and result are those of `gru`."""
+    """Run a layer in one direction step by step; arguments and result as in `gru`."""
     hidden, states = first, []
     for step_gates in gates.unbind(1):
         hidden = gru_step(step_gates, hidden, weight, bias)
@@ -47,15 +47,15 @@ def plain_gru(gates: Tensor, first: Tensor, weight: Tensor, bias: Tensor) -> Ten
 
 
 def fast_gru(gates: Tensor, first: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """A layer in one direction as one autograd function; arguments and result are those of `gru`."""
+    """Run a layer in one direction as one autograd function; arguments and result as in `gru`."""
     inputs = gates.transpose(0, 1).unsqueeze(0)
     return _run(inputs, first.unsqueeze(0), weight.unsqueeze(0), bias.unsqueeze(0))[0].transpose(0, 1)
 
 
 def gru(gates: Tensor, first: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """States [B, T, D] of a layer from the products of its inputs, gates [B, T, 3D], and first [B, D].
+    """The states [B, T, D] of a layer, from its inputs' products, gates [B, T, 3D], and the state `first` [B, D].
 
-    With the gates [N, 3D] of one step: the new state [N, D]. See `gru_step`.
+    For gates [N, 3D] of a single step, returns the new state [N, D]. See `gru_step`.
     """
     if gates.ndim == 2:
         return gru_step(gates, first, weight, bias)
@@ -63,10 +63,10 @@ def gru(gates: Tensor, first: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
 
 def plain_layers(rnn: nn.RNNBase, inputs: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """torch's own packed layers of GRUs or LSTMs; arguments and results are those of `rnn_layers`.
+    """torch's packed GRU or LSTM layers; results as in `rnn_layers`.
 
-    On CUDA, autocast is off: it would run cuDNN's layers in float16 whatever the autocast type. Without loss scaling,
-    float16 underflows, and it does not mix with bfloat16. Elsewhere the products may run in bfloat16.
+    On CUDA, autocast is off: it would run cuDNN's layers in float16, whatever the autocast type. Without loss scaling,
+    float16 underflows, and it does not mix with bfloat16. On other devices the products may run in bfloat16.
     """
     on_gpu = inputs.device.type == "cuda"
     autocast = torch.is_autocast_enabled(inputs.device.type) and not on_gpu
@@ -79,7 +79,7 @@ def plain_layers(rnn: nn.RNNBase, inputs: Tensor, lengths: Tensor) -> tuple[Tens
 
 
 def _layers_on_gpu(rnn: nn.RNNBase, inputs: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """`plain_layers` of sequences that are sorted here; torch's own sorting makes the host wait for the GPU twice."""
+    """`plain_layers` with sequences sorted on the CPU; torch's own sorting makes the host wait for the GPU twice."""
     lengths, order = lengths.sort(descending=True, stable=True)
     sorted_rows, rows = (moved(indices, inputs.device) for indices in (order, order.argsort()))
     outputs, last = rnn(pack_padded_sequence(inputs.index_select(0, sorted_rows), lengths, True))
@@ -91,11 +91,11 @@ def _layers_on_gpu(rnn: nn.RNNBase, inputs: Tensor, lengths: Tensor) -> tuple[Te
 def rnn_layers(rnn: nn.RNNBase, inputs: Tensor, mask: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
     """Run GRU or LSTM layers over inputs [B, T, I] with mask [B, T] and lengths [B] (at least 1).
 
-    Lengths are on the CPU, where packing needs them. With lengths on a GPU, layers run by the mask alone: the host
-    does not know the lengths, so that the layers can be part of a CUDA graph.
+    Packing needs the lengths on the CPU. With lengths on a GPU, the layers use the mask only: the host does not need
+    the lengths then, so that the layers can be part of a CUDA graph.
 
-    Returns the top layer's states [B, T, R * D], R directions, zero where padded, and each layer's hidden states after
-    its last real step [L * R, B, D].
+    Returns the top layer's states [B, T, R * D] for R directions, zero at padding, and each layer's hidden states
+    [L * R, B, D] after the last real step.
     """
     if isinstance(rnn, nn.LSTM) and lengths.device.type == "cuda":
         return masked_lstm_layers(rnn, inputs, mask)
@@ -107,10 +107,10 @@ def rnn_layers(rnn: nn.RNNBase, inputs: Tensor, mask: Tensor, lengths: Tensor) -
 def fast_layers(
     rnn: nn.GRU, inputs: Tensor, first: Tensor | None = None, mask: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Run `rnn` over inputs [B, T, I] from `first` [L * R, B, D], R directions, zeros without one.
+    """Run `rnn` with R directions over inputs [B, T, I] from the states `first` [L * R, B, D]; None for zeros.
 
     mask [B, T] is true where a step is real; padding comes last. Returns the top layer's states [B, T, R * D], zero
-    where padded, and each layer's states after its last real step [L * R, B, D].
+    at padding, and each layer's states [L * R, B, D] after the last real step.
     """
     directions = 2 if rnn.bidirectional else 1
     padding = None if mask is None or (mask.device.type == "cpu" and mask.all()) else ~mask.t()
@@ -127,7 +127,7 @@ def fast_layers(
 
 
 def _layer(rnn: nn.GRU, layer: int, inputs: Tensor, first: Tensor | None, padding: Tensor | None) -> Tensor:
-    """One layer's states [R, T, B, D], each direction's in the order in which it reads."""
+    """One layer's states [R, T, B, D]; each direction's states are in its reading order."""
     names = [f"l{layer}", f"l{layer}_reverse"][: 2 if rnn.bidirectional else 1]
     weight_ih, weight_hh, bias_ih, bias_hh = (
         torch.stack([getattr(rnn, f"{kind}_{name}") for name in names]) for kind in GRU_PARAMETERS
@@ -211,7 +211,7 @@ def advance(inputs: Tensor, projected: Tensor, hidden: Tensor, gates: Tensor, ca
 def retreat(
     total: Tensor, before: Tensor, gates: Tensor, carried: Tensor, inputs_grad: Tensor, projected_grad: Tensor
 ) -> Tensor:
-    """Write the gradients of both projections of one step, from the gradient of its state.
+    """Write the gradients of both projections of a step, from the gradient `total` of its state.
 
     Returns the gradient that reaches the previous state through the update gate alone.
     """

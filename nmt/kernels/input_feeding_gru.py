@@ -1,14 +1,14 @@
-"""A GRU that attends with its new state and takes in the features of the step before, for all t.
+"""A GRU that attends with its new state and reads the features of the previous step, for all t.
 
     s_t = GRU(s_{t-1}, [y_t; f_{t-1}]), c_t = attend(s_t), f_t = tanh(U s_t + C c_t + u_t)
 
-Weight gradients of all steps are one product after the loop; autograd would compute them step by step. The memory's
-share of the features, C v_j, is projected before the loop. A state is multiplied once, for its features, its query and
-the gates of the next step. Measured: docs/benchmarks.md, "Training the matched model".
+One product after the loop computes the weight gradients of all steps; autograd would compute them step by step. The
+products C v_j of the memory's values are computed before the loop. A state is multiplied once, for its features, its
+query and the gates of the next step. Measured: docs/benchmarks.md, "Training the matched model".
 
-Shapes: inputs [B, T, 3D] (the gates' products with the words, biases added), units [B, T, F] (what words add to the
-features before the tanh), first [B, D], feed [B, F] (f before the first step), shares [B, S, F], keys [B, S, A] or
-[B, S, D], mask [B, S], weight [3D, D] and bias [3D] of the state's product, feed_weight [3D, F], state_weight [F, D].
+Shapes: inputs [B, T, 3D] (the words' products for the gates, with biases), units [B, T, F] (the words' products u_t for
+the features), first [B, D], feed [B, F] (f before the first step), shares [B, S, F], keys [B, S, A] or [B, S, D],
+mask [B, S], weight [3D, D] and bias [3D] for the state's product, feed_weight [3D, F], state_weight [F, D].
 Results: features [B, T, F] and weights [B, T, S].
 """
 
@@ -23,7 +23,7 @@ from nmt.kernels.gru import advance, gru_step, retreat
 
 
 class WordShares(NamedTuple):
-    """What the words add at each step: inputs to the gates, units to the features; None for nothing."""
+    """The words' products at each step: inputs for the gates, units for the features (None for none)."""
 
     inputs: Tensor
     units: Tensor | None
@@ -37,7 +37,7 @@ class Start(NamedTuple):
 
 
 class FeedingParameters(NamedTuple):
-    """Of the attention (query, None for a dot product), of the GRU (weight, bias, feed_weight) and of the features."""
+    """Parameters of attention (query; None: dot product), GRU (weight, bias, feed_weight), features (state_weight)."""
 
     query: Query | None
     weight: Tensor
@@ -49,7 +49,7 @@ class FeedingParameters(NamedTuple):
 def plain_input_feeding_gru(
     words: WordShares, start: Start, memory: ProjectedMemory, parameters: FeedingParameters
 ) -> tuple[Tensor, Tensor]:
-    """One step after the other."""
+    """Run the recurrence step by step."""
     query, weight, bias, feed_weight, state_weight = parameters
     hidden, feed = start
     features, weights = [], []
@@ -65,7 +65,7 @@ def plain_input_feeding_gru(
 def fast_input_feeding_gru(
     words: WordShares, start: Start, memory: ProjectedMemory, parameters: FeedingParameters
 ) -> tuple[Tensor, Tensor]:
-    """The same as one autograd function.
+    """Run the recurrence as one autograd function.
 
     Under autocast the products run in bfloat16; states, energies and sums over steps stay in float32.
     """
@@ -96,9 +96,7 @@ def fast_input_feeding_gru(
 class _InputFeedingGRU(torch.autograd.Function):
     """inputs [T, B, 3D], units [T, B, F], recurrent [3D + F + A, D]: weights of the gates, the features and the query.
 
-    Without v [A], A is 0.
-
-    Results are features [T, B, F] and weights [T, B, S].
+    Without v [A], A is 0. Returns features [T, B, F] and weights [T, B, S].
     """
 
     @staticmethod
@@ -118,11 +116,11 @@ class _InputFeedingGRU(torch.autograd.Function):
         product: torch.dtype,
     ) -> tuple[Tensor, Tensor]:
         steps, batch, width = inputs.shape
-        query = width + feed.shape[1]  # where its columns begin
+        query = width + feed.shape[1]  # the first column of the query
         states = inputs.new_empty(steps, batch, first.shape[1])
         features = inputs.new_empty(steps, batch, feed.shape[1])
         weights = inputs.new_empty(steps, batch, mask.shape[1])
-        terms = terms_of(keys, v, steps if any(ctx.needs_input_grad) else 1)  # only a backward pass needs all
+        terms = terms_of(keys, v, steps if any(ctx.needs_input_grad) else 1)  # only a backward pass needs all steps
         energies = energies_of(keys, v, terms)
         gates = torch.empty_like(inputs)  # r, z, n after their nonlinearities
         carried = torch.empty_like(states)  # the candidate's recurrent part before r multiplies it
@@ -155,7 +153,7 @@ class _InputFeedingGRU(torch.autograd.Function):
         product, energies = shares.dtype, energies_of(keys, v, terms)
         product_recurrent, product_feed = recurrent.to(product), feed_weight.to(product)
         inputs_grad, energies_grad = torch.empty_like(gates), torch.empty_like(weights)
-        # Of the product of each state, the first one included; no step follows the last, and the first has no features.
+        # Entry t is for the product of state t - 1. The first state has no features, and the last has no next step.
         projected_grad = gates.new_empty(steps + 1, batch, recurrent.shape[0])
         projected_grad[0, :, width:], projected_grad[steps, :, :width] = 0, 0
         feed_grad, through_update_gate = torch.zeros_like(feed), torch.zeros_like(first)
@@ -163,7 +161,7 @@ class _InputFeedingGRU(torch.autograd.Function):
             before, unit_grad = states[t - 1] if t else first, projected_grad[t + 1, :, width:query]
             total = features_grad[t] + feed_grad
             torch.ops.aten.tanh_backward.grad_input(total, features[t], grad_input=unit_grad)
-            # A row times a transposed matrix: the transposed product takes ten times as long.
+            # Keep the order row times transposed matrix: matrix times column takes ten times as long.
             weight_grad = torch.bmm(unit_grad.to(product).unsqueeze(1), shares.transpose(1, 2)).squeeze(1)
             energy_grad = torch.ops.aten._softmax_backward_data(
                 weight_grad + weights_grad[t], weights[t], 1, states.dtype

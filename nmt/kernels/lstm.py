@@ -1,4 +1,4 @@
-"""LSTMs over whole sentences whose lengths the host does not know, so that they can be part of a CUDA graph."""
+"""LSTMs over whole sentences that use a mask instead of lengths on the host, so that a CUDA graph can contain them."""
 
 from collections.abc import Sequence
 
@@ -9,10 +9,10 @@ from nmt.kernels.dropout import dropout
 
 
 def masked_lstm_layers(rnn: nn.LSTM, inputs: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Run `rnn` over inputs [B, T, I] step by step; where mask [B, T] is false, states stay.
+    """Run `rnn` over inputs [B, T, I] step by step; where mask [B, T] is false, states do not change.
 
-    Returns the top layer's states [B, T, R * D], R directions, zero where padded, and each layer's hidden states after
-    its last real step [L * R, B, D], as torch's packed layers do.
+    Returns the top layer's states [B, T, R * D] for R directions, zero at padding, and each layer's hidden states
+    [L * R, B, D] after the last real step, like torch's packed layers.
     """
     real, lasts = mask.unsqueeze(-1), []
     parameters = iter(rnn.all_weights)

@@ -1,7 +1,7 @@
-"""The losses of two passes with their gradients in closed form: R-Drop (Liang et al. 2021, eq. 1 to 4) and SimCut.
+"""Losses of two passes with gradients in closed form: R-Drop (Liang et al. 2021, eq. 1 to 4) and SimCut.
 
-Cross-entropies and divergences share one softmax, and the gradient overwrites it. Measured:
-docs/benchmarks.md, "The losses".
+Cross-entropies and divergences share one softmax, which the gradient overwrites. Measured: docs/benchmarks.md, "The
+losses".
 """
 
 from typing import Any
@@ -14,9 +14,9 @@ from nmt.kernels.cross_entropy import in_float32, normalizers, smoothed_cross_en
 
 
 def divergences(first: Tensor, second: Tensor, real: Tensor | None = None, both: bool = True) -> Tensor:
-    """KL(p || q) + KL(q || p), summed over the rows of logits [N, V] of p and q: sum (p - q) (log p - log q).
+    """KL(p || q) + KL(q || p) = sum (p - q) (log p - log q), summed over the rows of the logits [N, V] of p and q.
 
-    Without `both`, KL(p || q) alone.
+    Without `both`, only KL(p || q).
     """
     p, q = torch.log_softmax(in_float32(first), 1), torch.log_softmax(in_float32(second), 1)
     rows = ((p.exp() - q.exp() if both else p.exp()) * (p - q)).sum(1)
@@ -26,7 +26,7 @@ def divergences(first: Tensor, second: Tensor, real: Tensor | None = None, both:
 def plain_r_drop_loss(
     logits: Tensor, targets: Tensor, smoothing: float, strength: float, real: Tensor | None = None, cut: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """Autograd through the divergences and the cross-entropy; arguments and results are those of `r_drop_loss`."""
+    """The loss with autograd for divergences and cross-entropy; arguments and results as in `r_drop_loss`."""
     first, second = logits.chunk(2)
     first_real = None if real is None else real.chunk(2)[0]
     if cut:
@@ -41,7 +41,7 @@ def plain_r_drop_loss(
 def fast_r_drop_loss(
     logits: Tensor, targets: Tensor, smoothing: float, strength: float, real: Tensor | None = None, cut: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """One softmax for everything; the gradient of the loss can be taken once."""
+    """The loss with one softmax for all parts; its gradient can be taken only once."""
     if gpu.usable(logits):
         return plain_r_drop_loss(logits, targets, smoothing, strength, real, cut)
     loss, plain = _RDrop.apply(  # type: ignore[no-untyped-call]
@@ -55,25 +55,25 @@ def r_drop_loss(
 ) -> tuple[Tensor, Tensor]:
     """L_NLL + `strength` L_KL of two passes: both label-smoothed cross-entropies, and the mean of both divergences.
 
-    With `cut`, it is SimCut's (Gao et al. 2022, section 3.2): the cross-entropy of the first pass p alone, and
-    `strength` KL(p || q), with gradients to both passes.
+    With `cut`, the loss is SimCut's (Gao et al. 2022, section 3.2): the cross-entropy of the first pass p only, plus
+    `strength` KL(p || q), with gradients for both passes.
 
     Args:
-        logits: [2N, V], those of one pass and then those of the other, each with dropout of its own. May be bfloat16.
-        targets: [2N], the same twice.
+        logits: [2N, V], first one pass, then the other; each pass draws its own dropout. May be bfloat16.
+        targets: [2N], the N targets twice.
         smoothing: as in `smoothed_cross_entropy`.
-        strength: alpha of Liang et al. and of Gao et al.
-        real: [2N], false for rows that count as 0; None if all count.
-        cut: whether the second pass is SimCut's, of a sentence pair without some of its tokens.
+        strength: alpha in Liang et al. and in Gao et al.
+        real: [2N], false for rows that count as 0; None if all rows count.
+        cut: whether the second pass is SimCut's, for a sentence pair from which some tokens are cut.
 
     Returns:
-        the loss, summed, and each row's negative log-likelihood [2N] without smoothing and without a gradient.
+        The summed loss, and each row's negative log-likelihood [2N] without smoothing and without a gradient.
     """
     return (fast_r_drop_loss if is_fast() else plain_r_drop_loss)(logits, targets, smoothing, strength, real, cut)
 
 
 class _RDrop(torch.autograd.Function):
-    """With d = log p - log q, the divergences have the gradient p (d - E_p d) + p - q with respect to p's logits."""
+    """With d = log p - log q, the gradient of the divergences with respect to p's logits is p (d - E_p d) + p - q."""
 
     @staticmethod
     def forward(
@@ -88,12 +88,12 @@ class _RDrop(torch.autograd.Function):
         first, second = logits.chunk(2)
         of_first, of_second = of_rows.chunk(2)
         log_ratio = torch.sub(first, second).sub_((of_first - of_second).unsqueeze(1))
-        # A product of each row with a row stores no [N, V] of products.
+        # E_p d and E_q d as batched dot products of rows, which avoid another tensor [N, V].
         expected = [torch.bmm(half.unsqueeze(1), log_ratio.unsqueeze(2)).flatten() for half in probabilities.chunk(2)]
         if cut:
             losses = torch.cat([losses.chunk(2)[0] + strength * expected[0], torch.zeros_like(of_second)])
         else:
-            # E_p d - E_q d is one number a pair of rows; half of it counts for each.
+            # E_p d - E_q d is one number per pair of rows; each row of the pair gets half.
             apart = (expected[0] - expected[1]).repeat(2) / 2
             losses = losses + strength / 2 * apart
         if real is not None:

@@ -1,11 +1,11 @@
-"""Sizes that are rounded up, so that products have few shapes: some libraries compile a kernel for each shape."""
+"""Round sizes up, so that products have few different shapes: some libraries compile a kernel for each shape."""
 
 
 def ceiling(number: int, multiple: int) -> int:
-    """The smallest multiple that is not below the number."""
+    """Round `number` up to a multiple of `multiple`."""
     return -(-number // multiple) * multiple
 
 
 def round_up(rows: int) -> int:
-    """The next of few numbers of rows: four between a power of two and the next one."""
+    """Round a number of rows up to one of few sizes: four sizes between successive powers of two."""
     return ceiling(rows, 1 << max(rows.bit_length() - 3, 0))

@@ -1,4 +1,4 @@
-"""The model room: the contract of encoders and decoders, their families, and the model that holds them."""
+"""The model room: the contract of encoders and decoders, their families, and the model that combines them."""
 
 from nmt.model.contract import Decoded, Decoder, Encoded, Encoder, Mixture, Sizes, Source, Words
 from nmt.model.initialise import initialise

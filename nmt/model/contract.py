@@ -1,9 +1,9 @@
-"""The contract between encoders, decoders, `Seq2Seq` and search. It knows no layer.
+"""The contract between encoders, decoders, `Seq2Seq` and search, independent of any layer.
 
-An encoder turns embedded source tokens into a memory. A decoder starts from it and predicts target words: `step` for
-search, one word of every hypothesis; `forward` for training, a whole target. Both give the same numbers. The state
-belongs to a hypothesis, the memory to a sentence: at one step a memory of B sentences serves N = B * K hypotheses, K
-to a sentence, without being copied. States and memories are immutable values, batch axis first.
+An encoder turns embedded source tokens into a memory. A decoder starts from the memory and predicts target words: in
+search, `step` predicts one word of every hypothesis; in training, `forward` predicts a whole target. Both compute the
+same numbers. Each hypothesis has a state, each sentence a memory: the memory of B sentences serves N = B * K
+hypotheses, K per sentence, without being copied. States and memories are immutable values, batch axis first.
 
 Shapes: B sentences, S source tokens, T target tokens, N hypotheses, H heads over all layers, E embedding, V pieces.
 """
@@ -18,7 +18,7 @@ from nmt.attention import PinnedSteps, Pins
 
 
 class Selectable(Protocol):
-    """A value made of tensors whose first axis is that of its rows."""
+    """A value made of tensors whose first axis indexes rows."""
 
     def select(self, rows: Tensor) -> Self:
         """The rows `rows` [N'], in that order, repeats allowed."""
@@ -26,7 +26,7 @@ class Selectable(Protocol):
 
 
 class SourceBatch(Protocol):
-    """Padded sentences, as a batch of `nmt.data` has them."""
+    """The source side of a batch of `nmt.data`: padded sentences."""
 
     @property
     def source(self) -> Tensor: ...
@@ -39,14 +39,14 @@ class SourceBatch(Protocol):
 
 
 class Source(NamedTuple):
-    """What a model reads of B sentences.
+    """The input of a model for B sentences.
 
     Attributes:
-        tokens: [B, S], or for gradients with respect to them their embeddings [B, S, E].
+        tokens: [B, S], or their embeddings [B, S, E] for gradients with respect to embeddings.
         mask: [B, S], true where a token is real.
-        lengths: [B] on the CPU, which saves fetching them from the mask.
-        context: [B, K, C] previous sentences, PAD where there is nothing; on the CPU, which saves fetching lengths.
-        pins: those of each sentence, () for none.
+        lengths: [B] on the CPU; None computes them from the mask, which waits for the device.
+        context: [B, K, C] previous sentences, padded with PAD; on the CPU, so that lengths need no wait.
+        pins: the pins of each sentence; () for none.
     """
 
     tokens: Tensor
@@ -62,14 +62,14 @@ class Source(NamedTuple):
 
 
 class Encoded(NamedTuple):
-    """What an encoder leaves behind.
+    """The result of an encoder.
 
-    values [B, S, C]: a slot for each source token, zero where padded. In a fresh model they are about as small as
+    values [B, S, C]: a slot for each source token, zero at padding. A fresh model's values are about as small as
         embeddings, C^-1/2, so that any decoder can follow any encoder.
     mask [B, S]: true where the token is real.
-    keys [B, S, C]: what slots are found by, where that is not the values.
-    last [B, L, C]: each layer's state after its last token, its directions side by side; recurrent encoders only.
-    pins: the steps of the decoder that look at given slots alone; None if all are free.
+    keys [B, S, C]: compared with queries in place of the values; None to compare the values.
+    last [B, L, C]: each layer's state after its last token, directions concatenated; recurrent encoders only.
+    pins: the decoder steps that are restricted to given slots; None for none.
     """
 
     values: Tensor
@@ -88,11 +88,11 @@ class Encoder(nn.Module):
     """Embedded source tokens -> `Encoded`. Padding must not change the values of real tokens.
 
     Attributes:
-        size: C, of a slot.
-        directions: of the recurrence whose last states it leaves; 0 for an encoder without.
-        learned_positions: how many positions it can tell apart; tokens beyond share the last one. None for all.
+        size: the size C of a slot.
+        directions: the number of directions of a recurrent encoder, which returns last states; 0 for other encoders.
+        learned_positions: the number of learned positions; later tokens share the last one. None for no limit.
         heads: the names of the H heads of its self-attention, over all layers; empty without self-attention.
-        recalls: whether it has `recall`.
+        recalls: whether it implements `recall`.
     """
 
     size: int
@@ -106,17 +106,17 @@ class Encoder(nn.Module):
         raise TypeError(f"{type(self).__name__} does not define how it encodes")
 
     def recall(self, embedded: Tensor, mask: Tensor, past: Tensor, real: Tensor) -> Encoded:
-        """`forward` with tokens before the source: past [B, X, E], real [B, X] true where they are.
+        """`forward` with tokens before the source: past [B, X, E], real [B, X] true where they are real.
 
-        They end at the end of their rows. No gradient flows into their states.
+        Past tokens are right-aligned. No gradient flows into their states.
         """
         raise TypeError(f"{type(self).__name__} does not define how it recalls")
 
 
 class Words(NamedTuple):
-    """The previous target words of N hypotheses: embeddings [W, E] of the different words, and each one's row [N].
+    """The previous target words of N hypotheses: embeddings [W, E] of distinct words, and each hypothesis's row [N].
 
-    A beam's hypotheses end in few different words, and what depends on the word alone is computed once for each.
+    Hypotheses of a beam share few distinct words, so what depends on the word only is computed once per word.
     Without `which`, row n belongs to hypothesis n.
     """
 
@@ -124,7 +124,7 @@ class Words(NamedTuple):
     which: Tensor | None = None
 
     def spread(self, by_word: Tensor) -> Tensor:
-        """[W, ...] -> [N, ...]."""
+        """Repeat rows of words for their hypotheses: [W, ...] -> [N, ...]."""
         return by_word if self.which is None else by_word[self.which]
 
 
@@ -142,12 +142,12 @@ class Mixture(NamedTuple):
 
 
 class Decoded(NamedTuple):
-    """What a decoder says of one step of N hypotheses, or of T steps of B targets.
+    """The result of a decoder for one step of N hypotheses, or for T steps of B targets.
 
-    features [N, F] or [B, T, F]: what the softmax sees.
-    weights [N, H, S] or [B, H, T, S]: of the attention to the source; None without it, or where nobody asked.
+    features [N, F] or [B, T, F]: the input of the softmax.
+    weights [N, H, S] or [B, H, T, S]: of the attention to the source; None without attention or if not requested.
     terms: for the loss, by name, [N] or [B, T].
-    mixture: the distribution of the next word, where it is one; the features are then what is fed back.
+    mixture: the next word's distribution if it is a mixture, else None; the features are then only fed back.
     """
 
     features: Tensor
@@ -157,7 +157,7 @@ class Decoded(NamedTuple):
 
 
 def stack_steps(steps: Sequence[Decoded]) -> Decoded:
-    """The steps of a target as one: features [B, T, F], weights [B, H, T, S], terms [B, T]."""
+    """Stack the steps of a target: features [B, T, F], weights [B, H, T, S], terms [B, T]."""
     weights = [step.weights for step in steps if step.weights is not None]
     mixtures = [step.mixture for step in steps if step.mixture is not None]
     return Decoded(
@@ -169,12 +169,12 @@ def stack_steps(steps: Sequence[Decoded]) -> Decoded:
 
 
 def head_names(layers: Iterable[int]) -> Sequence[str]:
-    """The names "layer.head" of the heads of several layers, both from 1. `layers` says how many each has."""
+    """The names "layer.head" of the heads of several layers, both from 1; `layers` has each layer's number of heads."""
     return tuple(f"{layer}.{head}" for layer, heads in enumerate(layers, 1) for head in range(1, heads + 1))
 
 
 class Sizes(NamedTuple):
-    """What a decoder must know of the other parts: sizes of an embedding and of a memory slot, `Encoder.directions`."""
+    """The sizes of other parts that a decoder needs: embedding size, size of a memory slot, `Encoder.directions`."""
 
     embedding: int
     value: int
@@ -182,9 +182,9 @@ class Sizes(NamedTuple):
 
 
 class DecoderParts(NamedTuple):
-    """What a decoder is put together from: sizes of others, and what makes parts for sizes that it knows.
+    """The parts of a decoder: sizes of other parts, and functions that make parts for sizes the decoder chooses.
 
-    `attention` is that to the source. Of the rest a decoder has those that stand in its configuration.
+    `attention` makes the attention to the source. Other parts are None unless the decoder's configuration has them.
     """
 
     attention: Callable[..., Any]
@@ -199,9 +199,9 @@ State = TypeVar("State", bound=Selectable)
 
 
 class Asks(NamedTuple):
-    """Which state a decoder asks the attention with at step t: its symbol, what it is, and the last word it has read.
+    """The state that is the query at step t: its symbol, its description, and the last word that the state has read.
 
-    `behind` is 1 where that word is y_(t-1), and 2 for y_(t-2).
+    `behind` is 1 if that word is y_(t-1), and 2 if it is y_(t-2).
     """
 
     symbol: str
@@ -212,20 +212,20 @@ class Asks(NamedTuple):
 class Decoder(nn.Module, Generic[Memory, State]):
     """Memory and previous words -> features for the softmax.
 
-    A constructor takes `DecoderParts`, and its own settings by name.
+    Subclasses take `DecoderParts`, and their settings as keyword arguments.
 
     Attributes:
-        features: F.
+        features: the size F of the features.
         logit_scale: multiplies features before the softmax.
         heads: the names of the H heads of its attention to the source, over all layers; empty without attention.
-        self_heads: the same of its self-attention.
-        max_positions: the source token from which on no head looks, whatever it holds; None without such an end.
-        learned_positions: how many target positions it can tell apart; words beyond share the last one. None for all.
-        searched_parts: how many distributions of a mixture a step of search sums, those with the largest shares; None
-            for all.
-        carries_contexts: whether what a step read changes the steps after it.
-        drops_features: whether dropout has acted on all that features consist of.
-        asks: which state asks the attention to the source; None without.
+        self_heads: the names of the heads of its self-attention.
+        max_positions: the number of source tokens, from the first, that attention can reach; None for no limit.
+        learned_positions: the number of learned target positions; later words share the last one. None for no limit.
+        searched_parts: the number of distributions of a mixture that a search step sums, those with the largest shares;
+            None for all.
+        carries_contexts: whether the context of a step influences later steps.
+        drops_features: whether all components of the features have already passed dropout.
+        asks: the state that queries the attention to the source; None without attention.
     """
 
     features: int
@@ -245,22 +245,22 @@ class Decoder(nn.Module, Generic[Memory, State]):
         return ()
 
     def start(self, encoded: Encoded, *, searching: bool = False) -> tuple[Memory, State]:
-        """Memory and first state, once a sentence.
+        """The memory and the first state, once per sentence.
 
-        With `searching` the memory may be prepared for many steps without gradients.
+        With `searching`, the memory may be prepared for many steps without gradients.
         """
         raise TypeError(f"{type(self).__name__} does not define where it starts")
 
     def with_room(self, state: State, steps: int) -> State:
-        """The first state, with room for what a decoder keeps of so many steps: then no step changes a shape."""
+        """The first state with buffers for `steps` steps, so that no step changes a shape."""
         return state
 
     def step(self, words: Words, state: State, memory: Memory, *, weights: bool = True) -> tuple[Decoded, State]:
-        """One step, and the next state; the attention's weights are left out unless `weights`."""
+        """One step's result and the next state; without `weights`, attention weights are None."""
         raise TypeError(f"{type(self).__name__} does not define a step")
 
     def forward(self, embedded: Tensor, state: State, memory: Memory, *, weights: bool = True) -> Decoded:
-        """A whole target where it is given: embedded [B, T, E]. Unless overridden, step by step."""
+        """The result for a whole given target, embedded [B, T, E]; step by step unless overridden."""
         steps = []
         for word in embedded.unbind(1):
             decoded, state = self.step(Words(word), state, memory, weights=weights)
@@ -268,9 +268,9 @@ class Decoder(nn.Module, Generic[Memory, State]):
         return stack_steps(steps)
 
     def describe(self) -> str:
-        """What the log says of it beside its choices: nothing, or words that begin with a comma."""
+        """A description for the log that follows the names of the choices: empty, or starting with a comma."""
         return ""
 
 
-#: Any decoder, for those who pass memory and state on without looking inside.
+#: Any decoder, for callers that pass on memory and state unseen.
 AnyDecoder = Decoder[Any, Any]

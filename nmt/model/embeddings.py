@@ -1,4 +1,4 @@
-"""The simplest encoder: embeddings and positions. No word knows its neighbours."""
+"""The simplest encoder: embeddings and positions, without any influence of neighbouring words."""
 
 import torch
 from torch import Tensor
@@ -8,10 +8,10 @@ from nmt.model.positions import Sinusoidal
 
 
 class EmbeddingEncoder(Encoder):
-    """v_j = E x_j + PE_j / E^1/2: what attention does where the memory has no context.
+    """v_j = E x_j + PE_j / E^1/2: shows what attention can do with a memory of words without context.
 
-    Embeddings start with deviation E^-1/2, and the positions are made as small (Vaswani et al. 2017, section 3.4,
-    multiply the embeddings by E^1/2 instead). It has no parameters and no last state.
+    Embeddings start with deviation E^-1/2, and positions are scaled down to it (Vaswani et al. 2017, section 3.4,
+    multiply the embeddings by E^1/2 instead). The encoder has no parameters and no last state.
     """
 
     def __init__(self, embedding_size: int) -> None:

@@ -1,8 +1,8 @@
-"""How a fresh model starts: every class that owns parameters says so in its `reset_parameters`; this file calls them.
+"""Initialise fresh models: call `reset_parameters` of every class that owns parameters.
 
-torch's own embeddings, recurrent and linear layers start as the functions here say. Features start about as small as
+The functions below initialise torch's embeddings, recurrent and linear layers. Features start about as small as
 embeddings; the softmax multiplies them by `Decoder.logit_scale`, so that tied logits start with a deviation of 0.3 to
-0.9. Other torch layers (LayerNorm) start as torch has it.
+0.9. Other torch layers (LayerNorm) start with torch's defaults.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from nmt.model.seq2seq import Seq2Seq
 
 
 def initialise(model: Seq2Seq, seed: int) -> None:
-    """Fill every parameter of `model` from `seed`, without touching the global random state.
+    """Initialise every parameter of `model` from `seed`, without changing the global random state.
 
     Raises:
         TypeError: a class has parameters but no `reset_parameters`.
@@ -39,14 +39,14 @@ def initialise(model: Seq2Seq, seed: int) -> None:
 
 
 def reset_embedding(layer: nn.Embedding) -> None:
-    """Normal with deviation E^-1/2; the padding row is zero."""
+    """Draw embeddings from a normal distribution with deviation E^-1/2; the padding row is zero."""
     nn.init.normal_(layer.weight, std=layer.weight.shape[1] ** -0.5)
     if layer.padding_idx is not None:
         layer.weight[layer.padding_idx] = 0
 
 
 def reset_recurrent(layer: nn.RNNBase) -> None:
-    """Gate by gate: matrices of the state orthogonal, of inputs uniform after Glorot and Bengio 2010; biases zero."""
+    """Make each gate's state matrix orthogonal, its input matrix uniform (Glorot and Bengio 2010), and biases zero."""
     for name, parameter in layer.named_parameters():
         if parameter.ndim < 2:
             nn.init.zeros_(parameter)
@@ -56,7 +56,7 @@ def reset_recurrent(layer: nn.RNNBase) -> None:
 
 
 def reset_linear(layer: nn.Linear) -> None:
-    """Uniform after Glorot and Bengio 2010; the bias is zero."""
+    """Make the matrix uniform after Glorot and Bengio 2010, and the bias zero."""
     nn.init.xavier_uniform_(layer.weight)
     if layer.bias is not None:
         nn.init.zeros_(layer.bias)

@@ -1,4 +1,4 @@
-"""What decoders share that attend to the source in every layer, whatever else their layers do."""
+"""Base class of decoders that attend to the source in every layer."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
@@ -12,7 +12,7 @@ from nmt.system.errors import UserError
 
 
 class LayeredMemory(NamedTuple):
-    """The memory of B sentences, layer by layer."""
+    """The memories of B sentences, one for each layer."""
 
     layers: tuple[Memory, ...]
 
@@ -22,13 +22,13 @@ class LayeredMemory(NamedTuple):
 
 
 def all_heads(layers: Sequence[Attended]) -> Tensor | None:
-    """The weights [N, H, T, S] of the heads of all layers, None where nobody asked."""
+    """The weights [N, H, T, S] of the heads of all layers, None if not requested."""
     weights = [attended.weights for attended in layers if attended.weights is not None]
     return torch.cat(weights, 1) if weights else None
 
 
 def of_all_layers(attended: Sequence[Attended]) -> tuple[Tensor | None, dict[str, Tensor]]:
-    """The weights [N, H, T, S] of the heads of all layers, None where nobody asked; each term's sum [N, T]."""
+    """The weights [N, H, T, S] of all layers' heads, None if not requested; each term's sum [N, T] over layers."""
     terms: dict[str, Tensor] = {}
     for of_layer in attended:
         for name, term in of_layer.terms.items():
@@ -40,12 +40,12 @@ State = TypeVar("State", bound=Selectable)
 
 
 class LayeredDecoder(Decoder[LayeredMemory, State]):
-    """A decoder of layers that each have an attention to the source. A family defines `run`."""
+    """A decoder whose layers each have an attention to the source. Subclasses define `run`."""
 
     attentions: Sequence[Attention]
 
     def take(self, attentions: Sequence[Attention], choice: str) -> None:
-        """Take the attention of each layer; `choice` is the decoder's in the configuration.
+        """Register the attention of each layer; `choice` is the decoder's name in the configuration.
 
         Raises:
             UserError: the attention would need a readout.
@@ -64,11 +64,11 @@ class LayeredDecoder(Decoder[LayeredMemory, State]):
 
     @property
     def way(self) -> str:
-        """How training goes, for `describe`."""
+        """How targets are trained, for `describe`."""
         return f"training {'step by step' if self.attentions[0].coverage else 'all steps at once'}"
 
     def remember(self, encoded: Encoded) -> tuple[LayeredMemory, tuple[AttentionState, ...]]:
-        """The memory of each layer's attention, and its state before the first step."""
+        """The memory of each layer's attention, and each attention's state before the first step."""
         memories = tuple(
             each.remember(encoded.values, encoded.mask, encoded.keys, encoded.pins) for each in self.attentions
         )
@@ -82,10 +82,10 @@ class LayeredDecoder(Decoder[LayeredMemory, State]):
         return Decoded(decoded.features[:, 0], seen, terms), state
 
     def forward(self, embedded: Tensor, state: State, memory: LayeredMemory, *, weights: bool = True) -> Decoded:
-        if self.attentions[0].coverage:  # a step depends on the weights of those before it
+        if self.attentions[0].coverage:  # a step depends on the weights of earlier steps
             return super().forward(embedded, state, memory, weights=weights)
         return self.run(embedded, state, memory, weights)[0]
 
     def run(self, embedded: Tensor, state: State, memory: LayeredMemory, weights: bool) -> tuple[Decoded, State]:
-        """The next words of N hypotheses, embedded [N, T, E]: one of each, or all of one hypothesis a sentence."""
+        """Run embedded words [N, T, E]: one word of each hypothesis, or all words of one hypothesis per sentence."""
         raise TypeError(f"{type(self).__name__} does not define what its layers do")

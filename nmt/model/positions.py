@@ -1,4 +1,4 @@
-"""Positions: how a model without a recurrence knows where a word stands."""
+"""Positions tell a model without a recurrence where each word is."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ from nmt.system.limits import Positive
 
 
 def sinusoids(positions: Tensor, size: int) -> Tensor:
-    """Sines and cosines of positions [...], as vectors [..., size]. Vaswani et al. 2017, section 3.5.
+    """The sinusoidal vectors [..., size] of positions [...]. Vaswani et al. 2017, section 3.5.
 
     PE(t, 2i) = sin(t / 10000^(2i / size)), PE(t, 2i + 1) = cos(t / 10000^(2i / size)).
     """
@@ -22,7 +22,7 @@ def sinusoids(positions: Tensor, size: int) -> Tensor:
 
 
 def looked_up_sinusoids(positions: Tensor, size: int) -> Tensor:
-    """`sinusoids`, on a CPU from a table: a step of search wants the same few positions for all of its hypotheses."""
+    """`sinusoids`, on a CPU from a table: all hypotheses of a search step need the same few positions."""
     if positions.device.type != "cpu" or not positions.numel():
         return sinusoids(positions, size)
     rows = 1 << int(positions.max()).bit_length()  # a power of two above the last position
@@ -37,21 +37,21 @@ def _table(count: int, size: int) -> Tensor:
 
 
 class Positions(nn.Module):
-    """The contract, and no positions at all: self-attention then sees a bag of words.
+    """Base class, which adds no positions: self-attention then sees a bag of words.
 
     Attributes:
-        learned_positions: how many it can tell apart; words beyond share the last one. None for all.
+        learned_positions: the number of learned positions; later words share the last one. None for no limit.
     """
 
     learned_positions: int | None = None
 
     @property
     def is_absolute(self) -> bool:
-        """Whether a word's vector depends on where the word stands."""
+        """Whether a word's vector depends on the word's position."""
         return type(self).forward is not Positions.forward
 
     def __init__(self, size: int) -> None:
-        """`size` is that of an embedding, E."""
+        """`size` is the embedding size E."""
         super().__init__()
         self.size = size
 
@@ -60,12 +60,12 @@ class Positions(nn.Module):
         return embedded
 
     def windows(self) -> Sequence[Callable[..., Window]]:
-        """What makes windows for the self-attention of each layer, beside its own."""
+        """Functions that make additional windows for the self-attention of each layer."""
         return ()
 
 
 class Sinusoidal(Positions):
-    """x_t = E y_t + PE_t / E^1/2: the embeddings of Vaswani et al. 2017, section 3.4, before they multiply by E^1/2."""
+    """x_t = E y_t + PE_t / E^1/2: the sum of Vaswani et al. 2017, section 3.4, divided by E^1/2."""
 
     def forward(self, embedded: Tensor, positions: Tensor) -> Tensor:
         added: Tensor = looked_up_sinusoids(positions, self.size).to(embedded.dtype) * self.size**-0.5
@@ -73,7 +73,7 @@ class Sinusoidal(Positions):
 
 
 class Learned(Positions):
-    """x_t = E y_t + P_t, with a table P that starts as embeddings do. Gehring et al. 2017, section 3.1."""
+    """x_t = E y_t + P_t, with a table P that is initialised like embeddings. Gehring et al. 2017, section 3.1."""
 
     def __init__(self, size: int, count: Positive) -> None:
         """`count` is the number of rows of P."""
@@ -90,7 +90,7 @@ class RelativePositions(Positions):
     """Nothing is added to a word; every layer learns a bias for each distance. Shaw, Uszkoreit, Vaswani 2018."""
 
     def __init__(self, size: int, distance: Positive, values: bool = False) -> None:
-        """`distance` is the paper's k, beyond which distances are alike; `values` adds its vectors to values, too."""
+        """`distance` is the paper's k, to which distances are clipped; `values` adds vectors to values, too."""
         super().__init__(size)
         self.distance, self.values = distance, values
 

@@ -18,12 +18,12 @@ from nmt.model.contract import AnyDecoder, Decoded, Encoded, Encoder, Mixture, S
 from nmt.system.errors import UserError
 from nmt.system.graphs import moved
 
-#: The most logits of a mixture that are held at a time: 8 MiB in float32, most of which stays in a processor's cache. A
-#: GPU, which has more to do at once, holds 8 times as many.
+#: The largest number of a mixture's logits in memory at a time: 8 MiB in float32, which mostly stay in a CPU's cache. A
+#: GPU needs more parallel work, so its limit is 8 times as large.
 MIXED_LOGITS = 2**21
 
 
-#: Some rows of the output layer: weight [C, F] and the biases [B, C] of each sentence.
+#: A part of the output layer for C pieces: weight [C, F], and each sentence's biases [B, C].
 Output = tuple[Tensor, Tensor]
 
 
@@ -36,7 +36,7 @@ class Stepped(NamedTuple):
 
 
 class Seq2Seq(nn.Module):
-    """An encoder, a decoder, and the embeddings and the softmax around them."""
+    """An encoder and a decoder with their embeddings and the softmax."""
 
     def __init__(
         self,
@@ -50,10 +50,10 @@ class Seq2Seq(nn.Module):
         fast: bool = True,
         context: ContextMechanism | None = None,
     ) -> None:
-        """Parts arrive finished and tied; `context` None is a model of single sentences.
+        """Take parts that are already built and tied; `context` None makes a model of single sentences.
 
-        `dropout` is that of embeddings, `output_dropout` of features. Without `fast` the
-        model and its loss use no fast kernel.
+        `dropout` acts on embeddings, `output_dropout` on features. Without `fast`, the model and its loss use no fast
+        kernels.
         """
         super().__init__()
         self.source_embedding = source_embedding
@@ -64,25 +64,25 @@ class Seq2Seq(nn.Module):
         self.dropout, self.output_dropout = Dropout(dropout), Dropout(output_dropout)
         self.fast = fast
         self.context = context
-        #: The settings and the tokenizer that its weights belong to, by key; files of weights keep them.
+        #: The settings and the tokenizer to which the weights belong, by key; weight files store them.
         self.identity: dict[str, str] = {}
 
     def kernels(self) -> AbstractContextManager[None]:
-        """Where the model computes: `with model.kernels(): ...` rules out fast kernels unless it is `fast`."""
+        """A context for the model's computations: `with model.kernels(): ...` uses fast kernels only if `fast`."""
         return contextlib.nullcontext() if self.fast else plain()
 
     def describe(self) -> str:
-        """What the log says of its decoder, see `Decoder.describe`."""
+        """The decoder's description for the log: see `Decoder.describe`."""
         with self.kernels():
             return self.decoder.describe()
 
     @property
     def context_sentences(self) -> int:
-        """How many previous sentences it sees."""
+        """The number of previous sentences that the model sees."""
         return 0 if self.context is None else self.context.sentences
 
     def encode(self, source: Source, *, searching: bool = False) -> tuple[Selectable, Selectable]:
-        """The memory of the sentences and the state of the decoder; `searching` is explained at `Decoder.start`.
+        """The memory of the sentences and the decoder's first state; for `searching` see `Decoder.start`.
 
         Raises:
             UserError: there are pins, but no attention.
@@ -92,10 +92,10 @@ class Seq2Seq(nn.Module):
         return memory, state
 
     def encoded(self, source: Source) -> Encoded:
-        """What the encoder makes of a source."""
+        """The encoder's result for a source."""
         tokens, mask, lengths, context, pins = source
         if lengths is None:
-            lengths = mask.sum(-1).to("cpu", torch.int64)  # on the CPU, as packing wants them
+            lengths = mask.sum(-1).to("cpu", torch.int64)  # on the CPU, as packing requires
         embedded = self.dropout(tokens if tokens.is_floating_point() else self.source_embedding(tokens))
         encoded: Encoded
         before = self.before(context)
@@ -109,7 +109,7 @@ class Seq2Seq(nn.Module):
         return encoded._replace(pins=PinnedSteps.of(pins, encoded.mask))
 
     def before(self, context: Tensor | None) -> Before | None:
-        """What the model sees of previous sentences [B, K, C]; None for nothing."""
+        """The embedded previous sentences [B, K, C] that the model sees; None for none."""
         if self.context is None or context is None or not context.numel() or not self.context.sentences:
             return None
         context, padding = context[:, -self.context.sentences :], self.source_embedding.padding_idx or 0
@@ -118,9 +118,9 @@ class Seq2Seq(nn.Module):
         return Before(self.dropout(self.source_embedding(context)), context.ne(padding), lengths)
 
     def logits(self, features: Tensor, output: Output | None = None) -> Tensor:
-        """Features t [..., F] -> logits c W t + b [..., V], c the decoder's `logit_scale`.
+        """Features t [..., F] -> logits c W t + b [..., V], with the decoder's `logit_scale` c.
 
-        With `output` they are of its pieces alone, in float32, for features [N, F] of as many hypotheses per sentence.
+        With `output`, only its pieces have logits, in float32, for features [N, F] with equally many rows per sentence.
         """
         scaled = self.output_dropout(features) * self.decoder.logit_scale
         logits: Tensor
@@ -133,10 +133,10 @@ class Seq2Seq(nn.Module):
         return logits
 
     def target_logits(self, decoded: Decoded, real: Tensor | None = None, as_computed: bool = False) -> Tensor:
-        """Logits [N, V] in float32 of N steps that were decoded, of a mixture its log-probabilities.
+        """Logits [N, V] of N decoded steps in float32; for a mixture, its log-probabilities.
 
-        Of a sequence they are those of `real` (see `real_steps`). `as_computed` leaves them in bfloat16 if the product
-        is, as with precision=bf16.
+        `real` selects the real steps of a sequence (see `real_steps`). With `as_computed`, bfloat16 products, as with
+        precision=bf16, are not converted.
         """
         features, mixture = decoded.features, decoded.mixture
         if mixture is None:
@@ -151,8 +151,8 @@ class Seq2Seq(nn.Module):
         return torch.log_softmax(self.logits(features, output).float(), -1)
 
     def words(self, tokens: Tensor) -> Words:
-        """The embeddings of previous tokens [N], each different one once where that is worth it."""
-        if self.training or tokens.device.type != "cpu":  # elsewhere the wait for their number costs more than it saves
+        """The embeddings of previous tokens [N]; in search on a CPU, each distinct token only once."""
+        if self.training or tokens.device.type != "cpu":  # on a GPU, waiting for their number costs more than it saves
             return Words(self.dropout(self.target_embedding(tokens)))
         different, which = tokens.unique(return_inverse=True)
         if torch.is_autocast_enabled("cpu"):  # products of few shapes (`Compute.compiles_shapes`)
@@ -168,10 +168,10 @@ class Seq2Seq(nn.Module):
         *,
         weights: bool = True,
     ) -> Stepped:
-        """One step for search: the previous tokens [N] -> log-probabilities [N, V] in float32.
+        """One step of search: the previous tokens [N] -> log-probabilities [N, V] in float32.
 
-        With `output`, rows of the output layer, they are of these pieces alone. Of a mixture they are those of the
-        whole, as in training, or of its `searched_parts` largest shares.
+        With `output`, rows of the output layer, the vocabulary is only their pieces. A mixture's log-probabilities
+        include all shares, as in training, or the decoder's `searched_parts` largest shares.
         """
         with self.kernels():
             decoded, state = self.decoder.step(self.words(tokens), state, memory, weights=weights)
@@ -183,7 +183,7 @@ class Seq2Seq(nn.Module):
         return Stepped(log_probs, decoded.weights, state)
 
     def _marginal(self, mixture: Mixture, output: Output | None) -> Tensor:
-        """log sum_j a_j p(v | j) [N, V or C] of a mixture of N hypotheses, with the logits of one j at a time."""
+        """log sum_j a_j p(v | j) [N, V or C] of a mixture of N hypotheses, computing the logits of one j at a time."""
         joint = (
             log_weight.float().unsqueeze(1) + self.log_probs(features, output)
             for features, log_weight in zip(*(part.unbind(1) for part in mixture), strict=True)
@@ -192,7 +192,7 @@ class Seq2Seq(nn.Module):
         return mixed
 
     def check_attends(self) -> None:
-        """Raise UserError if there is no attention that a person could pin."""
+        """Raise UserError if the model has no attention to pin."""
         if not self.decoder.heads:
             raise UserError(
                 "slots= restricts the attention, but this run has none (decoder=none). Leave it out, or take a run "
@@ -209,8 +209,8 @@ class Seq2Seq(nn.Module):
     ) -> Decoded:
         """Teacher forcing: features [B, T, F] for target_in [B, T], the target shifted right.
 
-        With `sampling` > 0 each input after the first is, with that probability, the model's own draw from its
-        distribution at the step before (scheduled sampling, Bengio et al. 2015, section 2.4).
+        With `sampling` > 0, each input after the first is with that probability replaced by a draw from the model's
+        distribution at the previous step (scheduled sampling, Bengio et al. 2015, section 2.4).
         """
         memory, state = self.encode(source)
         with self.kernels():
@@ -235,10 +235,10 @@ class Seq2Seq(nn.Module):
         return stack_steps(steps)
 
     def _draw(self, decoded: Decoded) -> Tensor:
-        """A token [N] from the distribution of each row of one step.
+        """Draw a token [N] from each row's distribution of one step.
 
-        By the Gumbel-max trick, which does not make the host wait for the device. NaN logits pass through and are
-        reported by the loss check.
+        The Gumbel-max trick does not make the host wait for the device. NaN logits raise no error here; the loss check
+        reports them.
         """
         with torch.no_grad():
             logits = self.target_logits(decoded)
@@ -248,8 +248,8 @@ class Seq2Seq(nn.Module):
 def real_steps(steps: Tensor, real: Tensor) -> Tensor:
     """The N real steps [N, ...] of steps [B, T, ...].
 
-    `real` is a mask [B, T], true where a step is real, or the flat places [N] of real steps. On a GPU, a mask makes the
-    host wait until its elements are counted; places do not.
+    `real` is a mask [B, T], true where a step is real, or the flat indices [N] of real steps. On a GPU, a mask makes
+    the host wait for the count of its elements; indices do not.
     """
     if real.dtype is torch.bool:
         return steps[real]
@@ -259,13 +259,13 @@ def real_steps(steps: Tensor, real: Tensor) -> Tensor:
 
 
 def mixture_log_probs(model: Seq2Seq, mixture: Mixture) -> Tensor:
-    """log sum_j a_j p(v | j) [N, V] from a mixture's features [N, J, F], with the logits of a few rows at a time.
+    """log sum_j a_j p(v | j) [N, V] from a mixture's features [N, J, F], computing the logits of a few rows at a time.
 
-    A probability below the smallest normal number of float32, 1e-38, counts as this one and gets no gradient.
+    Probabilities below the smallest normal number of float32, 1e-38, are raised to it and get no gradient.
     """
 
     def mix(scaled: Tensor, log_weights: Tensor) -> Tensor:
-        # Sums of probabilities read and write the logits a third as often as sums of their logarithms.
+        # Summing probabilities reads and writes the logits a third as often as summing log-probabilities.
         probabilities = torch.softmax(model.output(scaled).float(), -1)
         with torch.autocast(scaled.device.type, enabled=False):
             mixed = torch.bmm(log_weights.float().exp().unsqueeze(1), probabilities).squeeze(1)
@@ -273,7 +273,7 @@ def mixture_log_probs(model: Seq2Seq, mixture: Mixture) -> Tensor:
 
     held = MIXED_LOGITS * (1 if mixture.features.device.type == "cpu" else 8)
     rows = max(1, held // (mixture.features.shape[1] * model.output.out_features))
-    # Dropout is drawn before: what is repeated then needs no random state, which no CUDA graph can read.
+    # Draw dropout outside: `checkpoint` then repeats `mix` without the random state, which CUDA graphs cannot read.
     scaled = model.output_dropout(mixture.features) * model.decoder.logit_scale
     parts = zip(scaled.split(rows), mixture.log_weights.split(rows), strict=True)
     mixed = [checkpoint(mix, *part, use_reentrant=False, preserve_rng_state=False) for part in parts]

@@ -8,15 +8,15 @@ from nmt.model.contract import Encoded, Encoder
 
 
 class Stacked(Encoder):
-    """Reads the source with `first`, and the values that it leaves with `then`, which leaves the memory."""
+    """Encode the source with `first`, and the values of `first` with `then`."""
 
     def __init__(self, first: Callable[[int], Encoder], then: Callable[[int], Encoder], embedding_size: int) -> None:
-        """Makes both encoders.
+        """Make both encoders.
 
         Args:
-            first: makes an encoder for embeddings of a size.
-            then: makes one for the values of `first`.
-            embedding_size: E.
+            first: makes the lower encoder for inputs of a given size.
+            then: makes the upper encoder for inputs of a given size.
+            embedding_size: the size E of the inputs of `first`.
         """
         super().__init__()
         self.first = first(embedding_size)

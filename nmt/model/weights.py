@@ -21,7 +21,7 @@ _IDENTITY = "nmt"  # in the metadata of the file
 
 
 def save_weights(path: Path, model: Seq2Seq) -> None:
-    """Write the model's parameters, tied ones once, with what they belong to, and the checksum of the file."""
+    """Write the model's parameters (tied ones once) with the model's identity, and the checksum of the file."""
     tensors = {name: value.detach().cpu().contiguous() for name, value in model.named_parameters()}
     with replacing(path.parent, path.name) as temporary:
         try:
@@ -31,19 +31,19 @@ def save_weights(path: Path, model: Seq2Seq) -> None:
 
 
 def _os_error(error: SafetensorError) -> OSError:
-    """The operating system's error, whose number safetensors gives only in the text of its message."""
+    """The operating system's error; safetensors has its number only in the text of the message."""
     if number := re.search(r"\(os error (\d+)\)", str(error)):
         return OSError(int(number[1]), os.strerror(int(number[1])))
     return OSError(None, str(error))
 
 
 def _written(identity: Mapping[str, str]) -> str:
-    """A model's identity as one text: the order of several would differ from file to file."""
+    """A model's identity as one metadata entry: several entries would have a different order in each file."""
     return "".join(f"{key}\t{value}\n" for key, value in identity.items())
 
 
 def strange(identity: Mapping[str, str], model: Seq2Seq) -> list[str]:
-    """Return the settings in which weights of this identity belong to another model."""
+    """The keys of an identity whose values differ from the model's."""
     model_identity = model.identity
     return [key for key, value in identity.items() if model_identity.get(key) != value]
 
@@ -52,7 +52,7 @@ def not_finite(tree: object, name: str = "") -> str:
     """The name of the first tensor or number in containers that has NaN or infinity; "" if there is none."""
     if isinstance(tree, Tensor):
         counts = not tree.is_floating_point() or not tree.numel()
-        # One pass without a copy; both are NaN if anything is.
+        # One pass without a copy; both extremes are NaN if any number is.
         return "" if counts or bool(torch.stack(tree.detach().aminmax()).isfinite().all()) else name
     if isinstance(tree, float):
         return "" if math.isfinite(tree) else name
@@ -61,7 +61,7 @@ def not_finite(tree: object, name: str = "") -> str:
 
 
 def lost(path: Path) -> str:
-    """Whether weights cannot be used: "missing", "damaged" or ""."""
+    """The reason why a weight file cannot be used: "missing" or "damaged", else ""."""
     try:
         if damage(path):
             return "damaged"
@@ -74,10 +74,10 @@ def lost(path: Path) -> str:
 
 
 def load_weights(path: Path, model: Seq2Seq) -> None:
-    """Read the model's parameters.
+    """Read the model's parameters from a file.
 
     Raises:
-        UserError: the file is missing, damaged, or of another model.
+        UserError: the file is missing or damaged, or belongs to another model.
     """
     check(path)
     try:

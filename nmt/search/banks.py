@@ -1,9 +1,9 @@
-"""A beam with room for hypotheses that have met some, all or none of their constraints.
+"""Beam search with constraints: the beam has room for hypotheses that have met all, some or none of them.
 
-Dynamic beam allocation: candidates compete with those that need as many tokens to meet the rest, and each such bank
-gets its share of the beam (Post and Vilar 2018, "Fast lexically constrained decoding with dynamic beam allocation for
-neural machine translation"). Attention says when a constraint may begin, and which source words are translated already
-(Hasler et al. 2018, "Neural machine translation decoding with terminology constraints").
+Dynamic beam allocation: candidates that need equally many tokens to meet all constraints form a bank, and each bank
+gets a share of the beam (Post and Vilar 2018, "Fast lexically constrained decoding with dynamic beam allocation for
+neural machine translation"). Attention determines when a constraint may begin, and which source words are already
+translated (Hasler et al. 2018, "Neural machine translation decoding with terminology constraints").
 """
 
 import math
@@ -20,17 +20,17 @@ from nmt.search.core import Limits
 from nmt.search.prefixes import PrefixStates
 
 _IMPOSSIBLE = 1 << 30
-#: What a constraint costs whose source words are translated already, and a step that translates them again.
+#: The cost of a constraint whose source words are already translated, and of a step that translates them again.
 _LATE, _AGAIN = 10.0, 3.0
-#: A constraint takes the place of the tokens that are at least as probable where it begins.
+#: A constraint replaces the tokens that have at least this log-probability where the constraint begins.
 _DISPLACED = math.log(0.05)
 
 
 class Expansion(NamedTuple):
-    """What the hypotheses of a beam are expanded by.
+    """The data for expanding the hypotheses of a beam by one token.
 
-    log_probs [N, V] of possible tokens. weights [N, H, S] of this step. sentences [b] that are searched, K' rows each.
-    position: of the token, from 1. size: of the beam. prefix: what rows must begin with.
+    log_probs [N, V]: -inf for impossible tokens. weights [N, H, S]: of this step. sentences [b]: still searched, with
+    K' rows each. position: the token's number, from 1. size: of the beam. prefix: the required prefixes of the rows.
     """
 
     log_probs: Tensor
@@ -42,10 +42,10 @@ class Expansion(NamedTuple):
 
 
 class OneBank:
-    """The best candidates for the next token of a beam without constraints, all in one bank.
+    """Selects the best candidates for the next token of a beam without constraints, all in one bank.
 
     Attributes:
-        cost: [b, K'] what each hypothesis that is kept loses, for its rank only.
+        cost: [b, K'] a penalty on each kept hypothesis that affects only its rank.
     """
 
     cost: Tensor | float = 0.0
@@ -59,22 +59,22 @@ class OneBank:
         return largest(step.log_probs, min(step.size, step.log_probs.shape[1]))
 
     def allocate(self, candidates: Tensor, size: int) -> Tensor:
-        """The `size` candidates to keep of [b, K' k]; `cost` is theirs afterwards."""
+        """The indices [b, size] of the `candidates` [b, K' k] to keep; afterwards, `cost` belongs to these."""
         return candidates.topk(size, 1).indices
 
     def select(self, sentences: Tensor, open_rows: Tensor, order: Tensor, rows: Tensor, tokens: Tensor) -> None:
-        """Go on with the hypotheses `rows` [N'] and their next tokens [N'].
+        """Continue with the hypotheses `rows` [N'] and their next tokens [N'].
 
-        `open_rows` [b'] of the `sentences` [b] go on, with the candidates that were kept in this `order` [b, K].
+        `open_rows` [b'] are the rows of `sentences` [b] that continue; `order` [b, K] indexes the kept candidates.
         """
 
 
 class Banks(OneBank):
-    """What the hypotheses of a search have said, and the best candidates for the next token.
+    """Tracks the constraints of each hypothesis, and selects the best candidates for the next token.
 
     Attributes:
-        cost: of translating source words again: by a step on the words of a constraint that is met, or by a constraint
-            whose words earlier steps have translated.
+        cost: the cost of translating source words again: with a step that attends to the source words of a met
+            constraint, or with a constraint whose source words earlier steps have translated.
     """
 
     cost: Tensor
@@ -89,28 +89,28 @@ class Banks(OneBank):
         self._most, self._widest = torch.tensor(counts, device=device), max(counts)  # [N]
         self._table = States([tries[_spelled(each)] for each in limits.constraints], device)
         self._states = self._table.starts  # [N]
-        # The tokens of the alternatives of each sentence, which are never rivals of a constraint.
+        # The tokens of each sentence's alternatives, which never count as rivals of a constraint.
         tokens = [sorted(tries[_spelled(each)].tokens) for each in limits.constraints]
         longest = max(map(len, tokens))
         self._tokens = torch.tensor([each + [limits.eos] * (1 + longest - len(each)) for each in tokens], device=device)
         self._slots = self._masks() if any(c.slots for each in limits.constraints for c in each) else None
         self.cost = torch.zeros(count, 1, dtype=torch.float64, device=device)
         self._coverage = torch.zeros(count, 0 if self._slots is None else self._slots.shape[1], device=device)
-        # What constraints cost a row that begins them at this step, and that began them when its path began, [N, C].
+        # The cost [N, C] of each constraint if a row begins it at this step, or began it where its path began.
         self._costs = self._begun = self.cost.new_zeros(count, self._table.kinds.shape[1])
-        # The best tokens of each row [N, k] with their log-probabilities; those that were probable where its path
-        # began, -1 for none; and those that each constraint has replaced, for each time that it was met, [N, C, E, k].
+        # _best: the best tokens [N, k] of each row with log-probabilities. _rivals: tokens that were probable where
+        # the row's path began, -1 for none. _replaced [N, C, E, k]: the rivals of each constraint that was met.
         self._best: tuple[Tensor, Tensor] | None = None
         self._rivals: Tensor | None = None
         self._replaced = torch.zeros(0, dtype=torch.int64, device=device)
         self._times = torch.zeros_like(self._costs, dtype=torch.int64)
-        # Of the candidates, [b, K' k] and [2, b, K' k].
+        # The missing tokens [b, K' k] and the costs [2, b, K' k] of the candidates.
         self._needs = self._costs_of = torch.zeros(0)
         starts, ends = ([True], [True]) if limits.edges is None else limits.edges
         self._classes = 2 * torch.tensor(starts, device=device).long() + torch.tensor(ends, device=device)
 
     def _masks(self) -> Tensor:
-        """The slots of each constraint, [B, C, S]."""
+        """Masks [B, C, S] of each constraint's source slots."""
         assert self._limits.slots is not None
         count, length = self._limits.slots.shape
         masks = torch.zeros(count, max(map(len, self._limits.constraints)), length, dtype=torch.bool)
@@ -120,29 +120,29 @@ class Banks(OneBank):
         return masks.to(self._limits.lengths.device)
 
     def candidates(self, step: Expansion) -> tuple[Tensor, Tensor]:
-        """The best tokens of each hypothesis, and those that meet constraints.
+        """The best tokens of each hypothesis, and tokens that begin or continue constraints.
 
-        Impossible candidates have -inf: a hypothesis does not end before it has met all constraints, and they still fit
-        into its length.
+        Impossible candidates get -inf: a hypothesis must meet all constraints before it ends, and must leave room for
+        them within its maximum length.
         """
         log_probs, weights, sentences, position, size, prefix = step
         eos, table, width = self._limits.eos, self._table, log_probs.shape[0] // sentences.shape[0]
         sentence_of = sentences.repeat_interleave(width)
         stands = self._look(weights, sentence_of)
         left = self._limits.lengths[sentence_of] - position
-        # Some of the best tokens may be impossible: the end, and what completes an alternative once more.
-        # A sentence looks at as many as alone, whatever the others of its batch need.
+        # Some of the best tokens may be impossible: the end, and tokens that complete an alternative again.
+        # How many tokens count for a sentence does not depend on the other sentences of its batch.
         values, words = largest(log_probs, min(size + 1 + self._widest, log_probs.shape[1]))
         margin = self._most[sentence_of].unsqueeze(1)
         beyond = torch.arange(words.shape[1], device=words.device) > size + margin
         values = values.masked_fill(beyond, float("-inf"))
         need = table.need[self._states]
         is_open = need > 0
-        ending = is_open & (words[:, 0] == eos)  # only what is missing may come
+        ending = is_open & (words[:, 0] == eos)  # only missing constraints may continue
         needs = table.need[table.ordinary[self._states].gather(1, self._class(words))]
         needs = torch.where(words == eos, _IMPOSSIBLE * is_open.unsqueeze(1), needs)
         needs = needs.masked_fill(ending.unsqueeze(1) | beyond, _IMPOSSIBLE)
-        # The tokens of alternatives, [N, M]: those among the best ones, by row, number and column, and those to add.
+        # Tokens of alternatives [N, M]: `is_best` marks those among the best tokens, `added` those to append.
         tokens, following = table.tokens[self._states], table.following[self._states]
         is_best = (tokens.unsqueeze(2) == words.unsqueeze(1)) & ~beyond.unsqueeze(1)
         rows, numbers, columns = is_best.nonzero(as_tuple=True)
@@ -150,7 +150,7 @@ class Banks(OneBank):
         begins = table.first[following] & ~(ending | (need >= left)).unsqueeze(1)
         added &= ~begins | (((table.kinds[following] & PART) > 0) & stands.unsqueeze(1)).any(2)
         free = torch.ones_like(ending)
-        if prefix is not None:  # which says what comes
+        if prefix is not None:  # the prefix determines the next token
             free = ~torch.tensor([prefix.forces(row) for row in range(len(need))], device=need.device)
         if weights is not None and self._slots is not None:
             self._best = values, words
@@ -168,13 +168,13 @@ class Banks(OneBank):
             rows, numbers = torch.cat([rows, more_rows]), torch.cat([numbers, more_numbers])
             columns = torch.cat([columns, more_columns])
         self._put(needs, costs, rows, columns, following[rows, numbers], free, ending)
-        log_probs[:, eos].masked_fill_(is_open, float("-inf"))  # for those who record the search
+        log_probs[:, eos].masked_fill_(is_open, float("-inf"))  # for observers that record the search
         self._needs, self._costs_of = needs.view(len(sentences), -1), costs.view(2, len(sentences), -1)
         impossible = (needs == _IMPOSSIBLE) | ((needs >= left.unsqueeze(1)) & (words != eos))
         return values.masked_fill(impossible, float("-inf")), words
 
     def _class(self, tokens: Tensor) -> Tensor:
-        """Whether tokens start words (+ 2) and end words (+ 1)."""
+        """The class of each token: 2 if it starts a word, plus 1 if it ends a word."""
         return self._classes[tokens if len(self._classes) > 1 else torch.zeros_like(tokens)]
 
     def _put(
@@ -187,7 +187,7 @@ class Banks(OneBank):
         free: Tensor,
         ending: Tensor,
     ) -> None:
-        """Set what is needed [N, k] and the costs [2, N, k] where tokens of alternatives make what `following` say."""
+        """Set `needs` [N, k] and `costs` [2, N, k] of tokens of alternatives, which lead to the states `following`."""
         kinds = self._table.kinds[following]
         parts, meets, again = ((kinds & kind) > 0 for kind in (PART, MEETS, AGAIN))
         is_part, is_meeting = parts.any(1), meets.any(1)
@@ -198,7 +198,7 @@ class Banks(OneBank):
         costs[(~is_meeting).long(), rows, columns] = least.masked_fill(~is_part, 0.0)
 
     def _forbid_replaced(self, needs: Tensor, words: Tensor, stands: Tensor, pieces: int) -> None:
-        """Set what is needed after the words [N, k] that constraints have replaced on whose words a step stands."""
+        """Forbid the words [N, k] that a constraint has replaced, if the step attends to the constraint's slots."""
         rows, numbers = (stands & (self._times > 0)).nonzero(as_tuple=True)
         if rows.numel():
             replaced = self._replaced[rows, numbers].flatten(1)
@@ -210,8 +210,8 @@ class Banks(OneBank):
             needs.masked_fill_(banned & others.any(1, keepdim=True), _IMPOSSIBLE)  # unless nothing else is left
 
     def _look(self, weights: Tensor | None, sentence_of: Tensor) -> Tensor:
-        """Whether each row stands on the words of each constraint; adds to `cost` for those that are met."""
-        if weights is None or self._slots is None:  # everywhere
+        """Whether each row attends to the slots of each constraint [N, C]; adds to `cost` for met constraints."""
+        if weights is None or self._slots is None:  # constraints may begin anywhere
             self._costs = self.cost.new_zeros(len(sentence_of), self._costs.shape[1])
             return self._costs == 0
         masks = self._slots[sentence_of]
@@ -227,7 +227,7 @@ class Banks(OneBank):
         return stands
 
     def allocate(self, candidates: Tensor, size: int) -> Tensor:
-        """The `size` candidates to keep of [b, K' k]: the best of each bank, then the second ones, and so on."""
+        """The indices of `size` candidates to keep of [b, K' k]: the best of each bank, then the second, and so on."""
         of_meeting, of_parts = self._costs_of
         cost = self.cost.repeat_interleave(candidates.shape[1] // self.cost.shape[1], 1) + of_meeting
         values = candidates - cost - of_parts
@@ -255,9 +255,9 @@ class Banks(OneBank):
         self.cost, self._coverage = self.cost.gather(1, order)[open_rows], self._coverage[rows]
 
     def _replace(self, rows: Tensor, first: Tensor, sentences: Tensor) -> None:
-        """Note the rivals of the paths that the `first` of the rows [N'] begin, and of the constraints that are met."""
+        """Store the rivals of paths, which begin in the `first` of the rows [N'], and of newly met constraints."""
         assert self._best is not None
-        # The best come first, and no more tokens than these can be probable.
+        # The best tokens come first, and at most exp(-_DISPLACED) tokens can reach the log-probability _DISPLACED.
         values, words = (part[:, : round(math.exp(-_DISPLACED))] for part in self._best)
         if self._rivals is None:
             self._rivals = torch.full_like(words, -1)
@@ -277,5 +277,5 @@ class Banks(OneBank):
 
 
 def _spelled(constraints: Sequence[Constraint]) -> tuple[Any, ...]:
-    """What constraints must say: sentences with equal ones share a trie."""
+    """The key of a sentence's constraints: sentences with equal keys share a trie."""
     return tuple((tuple(map(tuple, each.alternatives)), each.whole) for each in constraints)

@@ -1,6 +1,6 @@
 """Batched beam search. All sentences advance together; finished sentences leave the batch.
 
-Tokens, parents and weights of each step are stored without re-ordering. At the end, they are followed backwards.
+Tokens, parents and weights of each step are stored without re-ordering. At the end, parents are followed backwards.
 """
 
 import functools
@@ -23,9 +23,9 @@ from nmt.system.limits import Positive, Weight
 
 
 class Finished(NamedTuple):
-    """The best finished hypotheses of each sentence, [B, K] each, best first; score -inf where there is none.
+    """The best finished hypotheses of each sentence, [B, K] each, best first; empty entries have the score -inf.
 
-    steps: the step that ended each, from 0. slots: the open hypothesis before that step that it continues.
+    steps: the step that ended each hypothesis, from 0. slots: the index of its parent, an open hypothesis before that.
     """
 
     scores: Tensor
@@ -35,22 +35,22 @@ class Finished(NamedTuple):
 
     @classmethod
     def none(cls, count: int, size: int, device: torch.device) -> "Finished":
-        """Nothing finished yet of `count` sentences, with a beam of `size`."""
+        """Empty entries for `count` sentences and a beam of `size`."""
         floats = torch.zeros(count, size, dtype=torch.float64, device=device)
         return cls(torch.full_like(floats, float("-inf")), floats, floats.long(), floats.long())
 
     def merge(self, others: "Finished") -> "Finished":
-        """The best of these and the others, as many as these."""
+        """The best hypotheses of both, as many as in this."""
         pool = [torch.cat(pair, 1) for pair in zip(self, others, strict=True)]
         order = pool[0].topk(self.scores.shape[1], 1).indices
         return Finished(*(part.gather(1, order) for part in pool))
 
 
 class BeamStep(NamedTuple):
-    """What one step adds to the beams of b sentences, with K hypotheses each.
+    """The result of one step for the beams of b sentences, with K hypotheses each.
 
-    parents, words, log_probs [b, K]: of the open hypotheses after it, best first; -inf stands for one that ended.
-    Parents are open hypotheses before the step. order [b, K]: their places among the candidates that were kept.
+    parents, words, log_probs [b, K]: of the open hypotheses after the step, best first; -inf marks ended hypotheses.
+    Parents are indices of open hypotheses before the step. order [b, K]: indices into the kept candidates.
     finished: the best so far. done [b]: whether no open hypothesis can still win.
     """
 
@@ -63,10 +63,10 @@ class BeamStep(NamedTuple):
 
 
 class _Trace(NamedTuple):
-    """What one step stores for following hypotheses backwards.
+    """The record of one step, for following hypotheses backwards.
 
-    sentences [b]: the sentences that were searched. tokens, parents [B, K]: one for each open hypothesis of a sentence
-    after this step. weights [b, K', H, S] of the K' hypotheses that were open before the step.
+    sentences [b]: the sentences still searched. tokens, parents [B, K]: of each sentence's open hypotheses after the
+    step. weights [b, K', H, S]: of the K' hypotheses that were open before the step.
     """
 
     sentences: Tensor
@@ -76,7 +76,7 @@ class _Trace(NamedTuple):
 
     @classmethod
     def of(cls, sentences: Tensor, step: BeamStep, weights: Tensor | None, count: int, size: int) -> "_Trace":
-        """What is stored of a step of some of `count` sentences, with a beam of `size`."""
+        """The record of a step for some of `count` sentences, with a beam of `size`."""
         path = step.words.new_zeros(2, count, size)
         path[0, sentences, : step.words.shape[1]], path[1, sentences, : step.words.shape[1]] = step.words, step.parents
         shaped = None if weights is None else weights.unflatten(0, (sentences.shape[0], -1))
@@ -84,9 +84,9 @@ class _Trace(NamedTuple):
 
 
 def _rows_to_go_on(done: Tensor, log_probs: Tensor, few_sizes: bool) -> Tensor:
-    """The open sentences; with `few_sizes` also as many finished ones as make one of few sizes, in order.
+    """The rows of open sentences; with `few_sizes`, finished sentences fill the batch up to one of few sizes.
 
-    The hypotheses of these are closed: their log-probabilities [b, K] become -inf.
+    The hypotheses of these finished sentences are closed: their log-probabilities [b, K] become -inf.
     """
     open_rows = (~done).nonzero().squeeze(1)
     missing = 0 if not few_sizes else round_up(open_rows.numel()) - open_rows.numel()
@@ -98,8 +98,8 @@ def _rows_to_go_on(done: Tensor, log_probs: Tensor, few_sizes: bool) -> Tensor:
 
 
 def seen_slots(weights: Tensor, slots: Tensor, width: int) -> Tensor:
-    """The weight of each source slot at a step, [b, K', S], from weights [b K', H, S'] and slots [B, S]."""
-    # Slots after those of the source are context, which nobody needs to cover.
+    """The mean weight over heads of each source slot at a step, [b, K', S], from weights [b K', H, S']."""
+    # Slots after the source are document context, which need not be covered.
     seen = weights[..., : slots.shape[1]].mean(1)
     return seen.view(-1, width, seen.shape[1]).double()
 
@@ -156,7 +156,7 @@ class BeamSearch(Search):
         log_probs = torch.zeros(count, 1, dtype=torch.float64, device=device)  # of the open hypotheses, [b, K']
         coverage: Tensor | None = None  # [b, K', S]
         merging = Merging(limits.shows, limits.eos, count) if limits.shows else None
-        # A text may end again with a better score: there is room for both.
+        # The same text may finish twice, the second time with a better score: keep room for both.
         wanted, room = (2 * self.nbest, 2 * size) if merging is not None else (self.nbest, size)
         finished = Finished.none(count, room, device)
         trace: list[_Trace] = []
@@ -210,15 +210,15 @@ class BeamSearch(Search):
         place: tuple[Tensor, Tensor, int],
         bank: OneBank,
     ) -> BeamStep:
-        """Keep the best candidates of b sentences with K' open hypotheses each; nothing depends on what the host knows.
+        """Keep the best candidates of b sentences with K' open hypotheses each, without any decision on the host.
 
         Args:
-            candidates: values [b, K', k] and tokens [b, K' k] of the next tokens.
+            candidates: log-probabilities [b, K', k] and tokens [b, K' k] of the next tokens.
             log_probs: [b, K'] of the open hypotheses.
-            covered: [b, K'] of the coverage penalty; None without.
-            finished: the best ones of these sentences.
-            place: the number of the token, from 1; the most tokens of each sentence [b]; how many are wanted.
-            bank: shares the room of the beam.
+            covered: [b, K'] the hypotheses' `log_coverage`; None without a coverage penalty.
+            finished: the best finished hypotheses of these sentences so far.
+            place: the token's number, from 1; each sentence's maximum length [b]; the number of hypotheses to return.
+            bank: divides the beam among the candidates.
         """
         (values, words), (position, lengths, wanted) = candidates, place
         sums = (log_probs.float().unsqueeze(2) + values).flatten(1)
@@ -231,16 +231,16 @@ class BeamSearch(Search):
             scores = scores + self.coverage_penalty * covered.gather(1, parents)
         scores = scores.masked_fill(~ends, float("-inf"))
         finished = finished.merge(Finished(scores, best, (position - 1).expand_as(parents), parents))
-        # Candidates that did not end stay open, in order; -inf stands for a candidate that ended.
+        # Candidates that did not end stay open, in order; -inf marks candidates that ended.
         still, order = best.masked_fill(ends, float("-inf")).sort(1, descending=True)
-        # Costs only grow, so that they count for what a hypothesis can still reach, too.
+        # Costs only grow, so the bound on the score that a hypothesis can still reach includes them.
         open_best = (best - bank.cost).masked_fill(ends, float("-inf")).amax(1) / self._divisor(lengths)
         done = (finished.scores[:, wanted - 1] >= open_best) | (lengths <= position) | torch.isinf(open_best)
         return BeamStep(parents.gather(1, order), words.gather(1, order), still, order, finished, done)
 
 
 def _weights_of(trace: Sequence[_Trace], count: int, slots: Tensor) -> Tensor:
-    """The weights [T, B, n, H, S] of hypotheses that go through the open ones `slots` [T, B, n] of each step."""
+    """The weights [T, B, n, H, S] of n hypotheses, given their parents at each step, `slots` [T, B, n]."""
     first = trace[0].weights
     assert first is not None
     weights = first.new_zeros(*slots.shape, *first.shape[2:], dtype=torch.float32)
@@ -257,11 +257,11 @@ def hypotheses(
     """Follow the finished hypotheses [B, n] backwards, all at once.
 
     Args:
-        finished: the best first.
+        finished: the finished hypotheses, best first.
         path: tokens and parents [2, T, B, K] of the open hypotheses after each step.
-        eos: ends each of them.
-        weigh: from the hypotheses [T, B, n], open before each step, that they go through, to their attention weights
-            [T, B, n, H, S]; None without.
+        eos: the last token of each hypothesis.
+        weigh: returns the attention weights [T, B, n, H, S], given the indices [T, B, n] of each hypothesis's parents
+            among the open hypotheses before each step; None for no weights.
     """
     scores, log_probs, *places = torch.stack([part.double() for part in finished]).cpu().numpy()
     ends, slots = (each.astype(np.int64) for each in places)

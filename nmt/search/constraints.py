@@ -1,7 +1,7 @@
-"""Constraints: what every hypothesis must say, and how much of it a hypothesis has said.
+"""Constraints: phrases that every hypothesis must contain, and the progress of a hypothesis through them.
 
-The alternatives of all constraints of a sentence are one trie (Hu et al. 2019, "Improved lexically constrained decoding
-for translation and monolingual rewriting"). `nmt.search.banks` searches with them.
+The alternatives of all constraints of a sentence form a trie (Hu et al. 2019, "Improved lexically constrained decoding
+for translation and monolingual rewriting"). `nmt.search.banks` searches with constraints.
 """
 
 from collections.abc import Sequence
@@ -11,19 +11,19 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-_ORDINARY = _INSIDE, _START = -1, -2  # any token of no alternative, which starts a word or does not
-#: What the last token of a state means for a constraint: it is met before, is begun, is complete, or complete again.
+_ORDINARY = _INSIDE, _START = -1, -2  # stand for tokens outside all alternatives: inside a word, or at its start
+#: Flags of a constraint in a state: met earlier, begun, completed by the last token, or completed by it again.
 MET, PART, MEETS, AGAIN = 1, 2, 4, 8
 
 
 class Constraint(NamedTuple):
-    """What a hypothesis must say.
+    """A phrase that a hypothesis must contain.
 
     Attributes:
-        alternatives: sequences of tokens, one of which must be said; one of them must be able to begin after any token.
-        slots: the source slots that it translates. It may begin where a step has at least as much weight on them
-            together as on any other slot, or where nothing else can come; without slots or weights, anywhere.
-        whole: whether the tokens are words, which begin and end at an edge of words.
+        alternatives: sequences of tokens, one of which must occur; at least one must be able to begin after any token.
+        slots: the source slots that the phrase translates. It may begin at a step whose total weight on them is at
+            least the weight of any other slot, or if nothing else can follow; without slots or weights, anywhere.
+        whole: whether the tokens are whole words, which begin and end at word boundaries.
     """
 
     alternatives: Sequence[Sequence[int]]
@@ -37,18 +37,18 @@ class Constraint(NamedTuple):
 
 
 class Edges(NamedTuple):
-    """The edges of words: between two tokens if the second `starts` a word or the first `ends` one, by token."""
+    """Word boundaries, by token: between two tokens if the second `starts` a word or the first `ends` a word."""
 
     starts: Sequence[bool]
     ends: Sequence[bool]
 
 
 class State(NamedTuple):
-    """What a hypothesis has said.
+    """The progress of a hypothesis through its constraints.
 
     Attributes:
-        met: the constraints that are met, as the bits of a number.
-        path: the last tokens, as far as they begin an alternative. Whether they meet it, the next token says.
+        met: the met constraints, as the bits of a number.
+        path: the last tokens, as far as they begin an alternative. The next token decides whether they meet it.
         edge: whether the token before the path ends a word.
     """
 
@@ -61,12 +61,12 @@ class Trie:
     """The alternatives of the constraints of one sentence.
 
     Attributes:
-        tokens: of all alternatives.
+        tokens: the tokens of all alternatives.
     """
 
     def __init__(self, constraints: Sequence[Constraint], edges: Edges | None) -> None:
         self.constraints, self._edges = constraints, edges
-        #: For each beginning of an alternative, the constraints by the number of tokens that are missing at least.
+        #: For each beginning of an alternative, its constraints, and the smallest number of missing tokens of each.
         self._missing: dict[tuple[int, ...], dict[int, int]] = {(): {}}
         for number, constraint in enumerate(constraints):
             for tokens in map(tuple, constraint.alternatives):
@@ -83,13 +83,13 @@ class Trie:
         for path in self._missing:
             if path:
                 self._children[path[:-1]].append(path[-1])
-        # By path, edge and what is met of what the path completes: the next tokens, and what is said then.
+        # By path, edge and met constraints among those that the path completes: the next tokens and their states.
         self._following: dict[State, tuple[list[int], list[State]]] = {}
         self._completed: dict[tuple[int, ...], int] = {}
         self._unmet: dict[int, tuple[bytes, int]] = {}
 
     def following(self, state: State) -> tuple[list[int], list[State]]:
-        """The tokens that may go on with an end of a path, and what is said after ordinary tokens and after each."""
+        """The tokens that may continue a suffix of the path; the states after ordinary tokens and after these."""
         met, path, edge = state
         key = State(met & self._completes(path), path, edge)
         entry = self._following.get(key)
@@ -102,7 +102,7 @@ class Trie:
         return entry[0], [State(met | each[0], each[1], each[2]) for each in entry[1]]
 
     def _completes(self, path: tuple[int, ...]) -> int:
-        """The constraints that a part of a path completes, as the bits of a number."""
+        """The constraints that any part of a path completes, as the bits of a number."""
         bits = self._completed.get(path)
         if bits is None:
             ends = range(len(path) + 1)
@@ -112,7 +112,7 @@ class Trie:
         return bits
 
     def after(self, state: State, token: int) -> State:
-        """What is said after one more token."""
+        """The state after one more token."""
         met, path, edge = state.met, (*state.path, token), state.edge
         while path not in self._missing or (path and not self._open(path, edge)):
             length = 1
@@ -127,7 +127,7 @@ class Trie:
         return State(met, path, edge)
 
     def _open(self, path: tuple[int, ...], edge: bool) -> dict[int, int]:
-        """The constraints that a path may belong to, with the number of tokens that are missing."""
+        """The constraints that a path may belong to, with their numbers of missing tokens."""
         counts = self._missing.get(path, {})
         if edge or self._starts(path[0]):
             return counts
@@ -141,7 +141,7 @@ class Trie:
         return self._edges is None or (token >= 0 and self._edges.ends[token])
 
     def look(self, state: State) -> tuple[int, bytes]:
-        """The number of tokens that suffice to meet all constraints, and what the last token means for each."""
+        """The number of tokens that suffice to meet all constraints, and the flags of each constraint."""
         met, path, edge = state
         if met not in self._unmet:
             bits = [met >> number & 1 for number in range(len(self._shortest))]
@@ -164,21 +164,21 @@ class Trie:
 
 
 class States:
-    """What hypotheses of a batch have said, by number: tables with a row for each, made when it is met.
+    """Tables with a row for each state that occurs in a batch. A state's number is its row.
 
     Attributes:
-        starts: the number of the first one of each sentence, [B].
+        starts: [B] the number of each sentence's first state.
         need: [R] the number of tokens that suffice to meet all constraints.
-        kinds: [R, C] of each constraint, the sum of MET, PART, MEETS and AGAIN.
+        kinds: [R, C] each constraint's flags, the sum of MET, PART, MEETS and AGAIN.
         first: [R] whether the last token may be the first of an alternative; is_part: whether a constraint has PART.
-        tokens, following: [R, M] the tokens of alternatives that may come next, -1 for none, and what is said then.
-        ordinary: [R, 4] what is said after another token: which starts a word (+ 2), which ends one (+ 1).
+        tokens, following: [R, M] the tokens of alternatives that may follow, -1 for none, and the states after them.
+        ordinary: [R, 4] the state after any other token, by its class: + 2 if it starts a word, + 1 if it ends a word.
     """
 
     def __init__(self, tries: Sequence[Trie], device: torch.device) -> None:
         self._numbers: dict[Trie, dict[State, int]] = {trie: {} for trie in tries}
         self._rows: list[tuple[Trie, State]] = []
-        # Of the last ones, which are not in the tables yet.
+        # The values of new states, which are not in the tables yet.
         self._needs, self._kinds, self._firsts = list[int](), bytearray(), list[bool]()
         self._count = max(len(trie.constraints) for trie in tries)
         self._device = device
@@ -203,7 +203,7 @@ class States:
         return number
 
     def expand(self, numbers: Tensor) -> None:
-        """Make what may follow these numbers, unless it is there."""
+        """Add the states that may follow the states `numbers`, unless they are already in the tables."""
         rows = sorted({*numbers[self.ordinary[numbers, 0] < 0].tolist()} if len(self.ordinary) else {*numbers.tolist()})
         if not rows:
             return

@@ -1,4 +1,4 @@
-"""The contract of every search: the step function, the limits, and the hypotheses that it returns."""
+"""The contract of all searches: the step function, the limits, and the resulting hypotheses."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
@@ -16,7 +16,7 @@ class SearchState(Protocol):
     """The state between two steps. Rows are hypotheses, the same number K for every sentence."""
 
     def select(self, rows: Tensor, sentences: Tensor | None = None) -> Self:
-        """The hypotheses `rows` [N'] in that order; `sentences` [B'] says which sentences are still searched."""
+        """The hypotheses `rows` [N'], in that order; `sentences` [B'] are still searched, all if None."""
         ...
 
 
@@ -25,17 +25,17 @@ Step = Callable[[Tensor, SearchState], tuple[Tensor, Tensor | None, SearchState]
 
 
 class Limits(NamedTuple):
-    """Limits that come from the vocabulary and from the batch.
+    """Limits of a search, from the vocabulary and from the batch.
 
-    bos, eos: token ids. forbidden: ids that are never produced. lengths [B]: maximum number of tokens with the end of
-    sentence, which is the only possible token at that length. slots [B, S]: true where the memory has a real slot, for
-    the coverage penalty. prefixes: how each translation must begin, () for no prefix; `lengths` must leave room for the
-    longest prefix. few_sizes: whether sentences that are finished stay in the batch until it has one of few sizes.
-    sources: the source tokens of each sentence, on which its random draws depend; () for the numbers of the sentences.
-    shows: the text of each token, for a beam search that goes on with one hypothesis for each text; () for any.
-    constraints: what each translation must say, which beam search obeys; () for none. `lengths` must leave room for
-    them. edges: of words, for constraints that are words; None for an edge between any two tokens. heads: whose mean
-    weight says where a step stands; () for all.
+    bos, eos: token ids. forbidden: ids that are never produced. lengths [B]: maximum number of tokens including the end
+    of sentence, the only possible token at that length. slots [B, S]: true where the memory has a real slot, for the
+    coverage penalty. prefixes: required beginnings of translations, () for none; `lengths` must leave room for the
+    longest prefix. few_sizes: whether some finished sentences stay in the batch, so that it has one of few sizes.
+    sources: the source tokens that seed each sentence's random draws; () to seed with the sentence's number.
+    shows: the text of each token, for a beam search with one hypothesis per text; () allows equal texts.
+    constraints: the phrases that each translation must contain, in beam search only; () for none. `lengths` must leave
+    room for them. edges: word boundaries, for constraints of whole words; None for a boundary between any two tokens.
+    heads: the heads whose mean weight aligns a step with source slots; () for all.
     """
 
     bos: int
@@ -55,7 +55,7 @@ class Limits(NamedTuple):
 class Hypothesis(NamedTuple):
     """One translation: tokens with the end of sentence, log-probability, score, attention weights [H, T, S].
 
-    `cut` is true if it has as many tokens as the search allows, where it must end.
+    `cut` is true if it has the maximum number of tokens, where the search forces the end.
     """
 
     tokens: list[int]
@@ -66,11 +66,11 @@ class Hypothesis(NamedTuple):
 
 
 class Search:
-    """From a step function and a first state to the n best hypotheses of each sentence, best first.
+    """Base class of searches: a step function and a first state -> each sentence's n best hypotheses, best first.
 
     Attributes:
-        choice: its name in `configs/search/`.
-        nbest: n.
+        choice: the search's name in `configs/search/`.
+        nbest: the number n of hypotheses.
         beam_size: the number of hypotheses that are kept at each step; None for random draws.
     """
 
@@ -79,11 +79,11 @@ class Search:
     beam_size: int | None = None
 
     def settings(self) -> dict[str, Any]:
-        """Its settings by name, as in `configs/search/`, and `nbest`."""
+        """The settings by name, as in `configs/search/`, and `nbest`."""
         return {"nbest": self.nbest, **{name: value for name, value in vars(self).items() if name[0] != "_"}}
 
     def score_of(self, log_prob: float, length: int) -> float:
-        """The score of a hypothesis of `length` tokens, its end among them, without a coverage penalty."""
+        """The score of a hypothesis of `length` tokens, including the end, without a coverage penalty."""
         return log_prob
 
     @property
@@ -102,7 +102,7 @@ class Search:
 
 
 class Forbidding:
-    """Sets the log-probabilities of impossible next tokens to -inf; made once a search, so that no step waits."""
+    """Sets log-probabilities of impossible next tokens to -inf; made once per search, so that steps need not wait."""
 
     def __init__(self, limits: Limits) -> None:
         self.eos, device = limits.eos, limits.lengths.device
@@ -114,8 +114,8 @@ class Forbidding:
     ) -> Tensor:
         """Change log_probs [N, V] of token number `position`, from 1, in place; a row has at most `lengths` [N] tokens.
 
-        Impossible are forbidden tokens, tokens that do not fit the prefix, and, at the limit of a row, all but the end
-        of sentence. With a tensor for the position, all steps launch the same kernels.
+        Impossible tokens are forbidden tokens, tokens that do not fit the prefix, and, at a row's maximum length, all
+        tokens but the end of sentence. If `position` is a tensor, all steps launch the same kernels.
         """
         if prefix is not None:
             prefix.restrict(log_probs)
@@ -124,7 +124,7 @@ class Forbidding:
         if isinstance(position, int) and position < self.shortest:
             return log_probs
         last = lengths <= position
-        if last.device.type == "cpu" and not last.any():  # on a GPU, asking costs more than it saves
+        if last.device.type == "cpu" and not last.any():  # on a GPU, the wait costs more than it saves
             return log_probs
         ends = log_probs[:, self.eos].clone()
         log_probs.masked_fill_(last.unsqueeze(1), float("-inf"))

@@ -31,10 +31,10 @@ class GreedySearch(Search):
 
 
 class SamplingSearch(GreedySearch):
-    """Each token is sampled from the model's distribution, sharpened by a temperature, of the k most probable tokens.
+    """Samples each token from the model's distribution over the k most probable tokens, with a temperature.
 
-    Each sentence gets `nbest` independent samples, best first. They depend on `seed` and on the sentence alone, not on
-    its batch.
+    Each sentence gets `nbest` independent samples, best first. Samples depend on `seed` and on the sentence alone, not
+    on its batch.
     """
 
     choice = "sampling"
@@ -79,7 +79,7 @@ class SamplingSearch(GreedySearch):
 def _run(
     step: Step, state: SearchState, limits: Limits, choose: Callable[[Tensor, Tensor, int], Tensor]
 ) -> list[Hypothesis]:
-    """The hypothesis of each sentence.
+    """Search with one hypothesis per sentence.
 
     `choose` returns the next tokens [N] from log-probabilities [N, V], the numbers [N] of their sentences and the
     number of the token, from 1.

@@ -1,7 +1,7 @@
-"""Beams in tensors of fixed shapes, whose steps a GPU replays as one CUDA graph.
+"""Beam search in tensors of fixed shapes, with steps that a GPU replays as a CUDA graph.
 
-A step of a beam is a hundred kernels, which take a GPU longer to launch than to compute. Here finished sentences stay
-in the batch, the device itself decides what is finished, and the host asks every few steps whether anything is left.
+A step of a beam takes a hundred kernels, which a GPU needs longer to launch than to compute. Here finished sentences
+stay in the batch, the device decides which sentences are finished, and the host checks every few steps for open ones.
 """
 
 import threading
@@ -20,16 +20,16 @@ from nmt.search.core import Forbidding, Hypothesis, Limits, Search, SearchState
 from nmt.search.greedy import GreedySearch
 from nmt.system.graphs import Graphs
 
-#: After how many steps the host asks, and waits for the answer.
+#: The number of steps between the host's checks for open sentences, each of which waits for the GPU.
 ASKS = 4
-#: How many beams are kept: shapes and settings.
+#: The number of beams to keep; each combination of shapes and settings has one.
 MOST_BEAMS = 16
-#: Numbers of sentences that are rounded up to a power of 4; above, to one of four between powers of 2.
+#: Up to this number, sentences are rounded up to a power of 4; above, to one of four sizes between powers of 2.
 FEW = 64
 
 
 class Room(NamedTuple):
-    """The size of a batch that is padded: sentences, source tokens, and target tokens at most."""
+    """The size of a padded batch: sentences, source tokens, and the maximum number of target tokens."""
 
     rows: int
     slots: int
@@ -37,29 +37,29 @@ class Room(NamedTuple):
 
     @classmethod
     def of(cls, rows: int, slots: int, most: Callable[[int], int]) -> "Room":
-        """Room for so many sentences and slots, one of few; `most` says how many tokens a number of slots allows."""
+        """One of few sizes that fit `rows` sentences and `slots` slots; `most` maps slots to the most target tokens."""
         few = next((size for size in (1, 4, 16, FEW) if rows <= size), 0)
         slots = ceiling(slots, max(4, 1 << max((slots - 1).bit_length() - 2, 0)))
         return cls(few or round_up(rows), slots, most(slots))
 
 
 class KeyedStep(Protocol):
-    """A step function that says what it depends on.
+    """A step function with a key.
 
     Attributes:
-        key: of everything beside tokens and state; functions with one key compute the same.
-        check: raises an error if the search is to end.
+        key: identifies all inputs beside tokens and state; functions with equal keys compute the same.
+        check: raises an error if the search must stop.
     """
 
     check: Callable[[], None]
 
     @property
     def key(self) -> Hashable:
-        """See above."""
+        """See the attributes of the class."""
         ...
 
     def __call__(self, tokens: Tensor, state: Any) -> tuple[Tensor, Tensor | None, Any]:
-        """A `Step`."""
+        """Make one step: see `Step`."""
         ...
 
 
@@ -68,20 +68,20 @@ def _tensors(state: Any) -> list[Tensor]:
 
 
 def _copy(into: Any, state: Any) -> None:
-    """Copy the tensors of a state into those of another one, but for those that both have: weights, above all."""
+    """Copy the tensors of `state` into the tensors of `into`, except tensors that both share, such as weights."""
     for buffer, tensor in zip(_tensors(into), _tensors(state), strict=True):
         if buffer.data_ptr() != tensor.data_ptr():
             buffer.copy_(tensor)
 
 
 class FixedBeam:
-    """One shape of a beam search: all its tensors, and the graph of its step.
+    """A beam search of one shape: all of its tensors, and the CUDA graph of a step.
 
-    All K hypotheses of a sentence are there from the beginning; those that are not open have the log-probability -inf.
+    All K hypotheses of a sentence exist from the beginning; those that are not open have the log-probability -inf.
     """
 
     def __init__(self, search: BeamSearch, state: SearchState, limits: Limits, steps: int) -> None:
-        """`state` has a row for each sentence and room for so many steps; it belongs to the beam from here on."""
+        """`state` has a row for each sentence and room for `steps` steps; only the beam may use it afterwards."""
         count, size, device = len(limits.lengths), search.beam_size, limits.lengths.device
         self.search, self.bank, self.forbid = search, OneBank(limits), Forbidding(limits)
         self._rows = torch.arange(0, count * size, size, device=device).unsqueeze(1)
@@ -102,7 +102,7 @@ class FixedBeam:
     def __call__(
         self, step: KeyedStep, state: SearchState, limits: Limits, longest: int, graphs: Graphs
     ) -> list[list[Hypothesis]]:
-        """Search sentences that have no translation of more than `longest` tokens."""
+        """Search sentences whose translations have at most `longest` tokens."""
         self._begin(state, limits)
         for position in range(longest):
             if self.graph is not None:
@@ -111,7 +111,7 @@ class FixedBeam:
                 graphs.warmed(lambda: self._advance(step))
             else:
                 self.graph = graphs.capture(lambda: self._advance(step))
-                if self.graph is None:  # nobody knows what it has written
+                if self.graph is None:  # the failed capture may have changed the buffers
                     return self(step, state, limits, longest, graphs)
             if position % ASKS == ASKS - 1:
                 step.check()
@@ -136,9 +136,9 @@ class FixedBeam:
             self.coverage.zero_()
 
     def _advance(self, step: KeyedStep) -> None:
-        """What the graph repeats: all hypotheses go on by one token."""
+        """Extend all hypotheses by one token; the CUDA graph captures this method."""
         cached = torch.is_autocast_cache_enabled()
-        torch.set_autocast_cache_enabled(False)  # what it caches does not outlive the search
+        torch.set_autocast_cache_enabled(False)  # cached casts do not outlive the search, but the graph does
         try:
             log_probs, weights, following = step(self.tokens, self.state)
         finally:
@@ -158,7 +158,7 @@ class FixedBeam:
         self.path.index_copy_(1, index, torch.stack([of_step.words, of_step.parents]).int().unsqueeze(1))
         _copy(self.finished, of_step.finished)
         self.tokens.copy_(of_step.words.flatten())
-        self.log_probs.copy_(of_step.log_probs)  # finished sentences go on, too: what they find no longer wins
+        self.log_probs.copy_(of_step.log_probs)  # finished sentences continue too, but can no longer win
         self.open.copy_((~of_step.done).sum())
         self.position.copy_(position)
         rows = (self._rows + of_step.parents).flatten()
@@ -183,12 +183,12 @@ class FixedBeam:
 
 
 def _writable(tensor: Tensor) -> Tensor:
-    """The tensor as one that can be written to."""
+    """The tensor, or a copy if it is expanded and cannot be written to."""
     return tensor.clone() if 0 in tensor.stride() and tensor.numel() > 1 else tensor
 
 
 class Replays:
-    """The beams of a translator by shape and settings, the last ones of all. Threads wait for one another."""
+    """A translator's most recently used beams, by shape and settings. Only one thread searches at a time."""
 
     def __init__(self, graphs: Graphs) -> None:
         self.graphs = graphs
@@ -197,7 +197,7 @@ class Replays:
 
     @staticmethod
     def beam_of(search: Search) -> BeamSearch | None:
-        """The beam search that finds what a search does; None if there is none."""
+        """The beam search with the same results as `search`; None if there is none."""
         if type(search) is GreedySearch:
             return BeamSearch(1, length_penalty=0.0)
         return search if type(search) is BeamSearch else None
@@ -208,9 +208,9 @@ class Replays:
         """Search a batch of the size of `room`.
 
         Args:
-            search, step, state, limits: as of an ordinary search, without prefixes and constraints.
+            search, step, state, limits: as in other searches, without prefixes and constraints.
             room: the size of the batch.
-            longest: the most tokens of a translation.
+            longest: the maximum number of tokens of a translation.
         """
         beam = self.beam_of(search)
         assert beam is not None

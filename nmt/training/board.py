@@ -1,4 +1,4 @@
-"""The only user of TensorBoard: curves, sample translations and attention maps."""
+"""Curves, sample translations and attention maps in TensorBoard, which no other module uses."""
 
 import contextlib
 import threading
@@ -13,7 +13,7 @@ from nmt.translation.types import Translation, Views
 
 
 class Board:
-    """Writes events under `folder`, or nothing if it is off (UserError if they cannot be written)."""
+    """Writes events to `folder` if it is on; raises UserError if they cannot be written."""
 
     def __init__(self, folder: Path, on: bool, first_step: int = 0) -> None:
         """Hide events of earlier sessions after `first_step`, where this session begins."""
@@ -37,7 +37,7 @@ class Board:
                 self._writer.add_scalar(name, value, step)
 
     def samples(self, step: int, translations: Sequence[Translation], views: Sequence[Views | None] = ()) -> None:
-        """Add sentences with their translations and attention maps, and those of self-attention from `views`.
+        """Add sentences with their translations and attention maps, and self-attention maps from `views`.
 
         A map of several layers shows every head.
         """

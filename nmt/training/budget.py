@@ -15,7 +15,7 @@ class Spent(NamedTuple):
 
 @dataclass(frozen=True)
 class Budget:
-    """The limits of a training; None is no limit."""
+    """The limits of a training; None means no limit."""
 
     steps: int | None = None
     epochs: float | None = None
@@ -40,6 +40,6 @@ class Budget:
         return next((name for name, share in self.shares(spent).items() if share >= 1), None)
 
     def seconds_left(self, spent: Spent, seconds_per_step: float, steps_per_epoch: float) -> float:
-        """The time to the nearest limit at this speed."""
+        """The seconds to the nearest limit at this speed."""
         seconds = {"steps": seconds_per_step, "epochs": steps_per_epoch * seconds_per_step, "minutes": 60.0}
         return min(float(limit - getattr(spent, name)) * seconds[name] for name, limit in self.limits.items())

@@ -1,8 +1,8 @@
-"""Gradients of batches that are padded to a few fixed shapes, which a GPU replays as CUDA graphs.
+"""Gradients of batches that are padded to a few fixed shapes, for which a GPU replays CUDA graphs.
 
-A small batch takes a GPU longer to launch than to compute: an update is hundreds of kernels. A CUDA graph is launched
-once for all of them, but repeats the same kernels with the same addresses: nothing in it may depend on lengths or on
-what the host reads. So each shape has buffers of its own, lengths stay on the device, and padding passes through the
+An update has hundreds of kernels, and for small batches a GPU needs longer to launch than to compute them. A CUDA graph
+has a single launch, but repeats the same kernels with the same addresses: nothing in it may depend on lengths or on
+values on the host. So each shape has its own buffers, lengths stay on the device, and padding passes through the
 softmax with a loss of zero. On a CPU the same steps run without a graph.
 """
 
@@ -25,21 +25,21 @@ from nmt.training.gradient_step import GradientStep
 from nmt.training.loss import training_loss
 from nmt.training.settings import TrainerSettings
 
-#: Lengths are padded to a multiple of this where no shapes were chosen before the training.
+#: Lengths are padded to a multiple of this if no shapes were chosen before the training.
 PIECES = 4
-#: Each gradient begins at a multiple of this many numbers, as vector instructions want it.
+#: Each gradient begins at a multiple of this number of elements, as vector instructions require.
 _ALIGNMENT = 4
-#: How far loss (share) and norm (factor) of a first replay may be from those of the same batch with other dropout.
+#: The largest difference of a first replay from the same batch with other dropout: loss (relative) and norm (factor).
 LOSS_DIFFERENCE, NORM_FACTOR = 0.2, 4
 
 
 def wanted(settings: TrainerSettings, compute: Compute) -> bool:
-    """Whether `trainer.graphs` asks for fixed shapes on this device."""
+    """Whether `trainer.graphs` requests fixed shapes on this device."""
     return settings.graphs == "always" or (settings.graphs == "auto" and compute.on_gpu)
 
 
 def reason_against(model: Seq2Seq, settings: TrainerSettings) -> str | None:
-    """Why updates of this training cannot have fixed shapes, None if they can."""
+    """The reason why updates of this training cannot have fixed shapes, None if they can."""
     if model.context_sentences:
         return "the model sees previous sentences"
     return None if model.fast else "model.fast=false needs packed sequences"
@@ -53,8 +53,8 @@ def has_fixed_shapes(model: Seq2Seq, settings: TrainerSettings, compute: Compute
 class FixedUpdates:
     """The updates of a training with batches of fixed shapes.
 
-    Two parts are graphs on a GPU. That of each shape adds the gradient of a batch. That of `step` follows the last
-    batch of an update; it is the same for all shapes. Between them, several processes sum their gradients.
+    On a GPU, each shape has a graph that adds the gradient of a batch. Another graph, for all shapes, runs `step` after
+    the last batch of an update. Between both, several processes sum their gradients.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class FixedUpdates:
         """`reason_against` must be None."""
         self.model, self.settings, self.compute, self.step, self.graphs = model, settings, compute, step, graphs
         self.processes = processes
-        #: the shapes that get a graph; without any, the first `MOST_SHAPES` that occur do
+        #: the shapes that get a graph; if empty, the first `MOST_SHAPES` shapes that occur get one
         self.shapes: Shapes = ()
         parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
         sizes = [ceiling(parameter.numel(), _ALIGNMENT) for parameter in parameters]
@@ -80,16 +80,16 @@ class FixedUpdates:
             (parameter, part[: parameter.numel()].view_as(parameter))
             for parameter, part in zip(parameters, parts, strict=True)
         ]
-        # Loss and negative log-likelihood of each batch of an update, the last one last; then `_totals` and the norm.
+        # _losses: loss and negative log-likelihood of each batch of an update. _numbers: these, `_totals` and the norm.
         self._losses = parameters[0].new_zeros(2 * settings.accumulate)
         self._numbers = parameters[0].new_zeros(2 * settings.accumulate + 3)
         self._batches: dict[Shape, _FixedBatch] = {}
         self._is_checked = False  # whether a graph of a gradient was compared with the gradient without one
-        self._has_stepped = False  # and so the optimizer has its state
+        self._has_stepped = False  # whether a step has allocated the optimizer's state
         self._step_graph: torch.cuda.CUDAGraph | None = None
 
     def add(self, batch: Batch) -> None:
-        """Add the gradient of a batch of an update, divided by the tokens that `GradientStep.prepare` was given.
+        """Add a batch's gradient, divided by the number of tokens that was passed to `GradientStep.prepare`.
 
         Raises:
             torch.OutOfMemoryError: the memory of the GPU is full.
@@ -114,13 +114,13 @@ class FixedUpdates:
             self._capture_shape(fixed)
 
     def finish(self, decides: bool, batches: int) -> Tensor:
-        """Clip the gradients of an update of so many batches; where the device `decides`, step as well.
+        """Clip the gradients of an update of `batches` batches; if the device `decides`, also make the step.
 
-        Without the device's decision, `clear` must follow the step.
+        Otherwise, the caller makes the step and then calls `clear`.
 
         Returns:
-            [2 * batches + 3] on the device, until the next update: the loss and the negative log-likelihood of each
-            batch, summed over its tokens; both summed over all batches of all processes; the norm before clipping.
+            [2 * batches + 3] on the device, valid until the next update: the loss and the negative log-likelihood of
+            each batch, summed over tokens; both summed over all batches of all processes; the norm before clipping.
         """
         self._attach()
         self.processes.sum_in_place(self._sums)
@@ -134,7 +134,7 @@ class FixedUpdates:
         return self._numbers[-2 * batches - 3 :]
 
     def take(self, losses: Sequence[tuple[Tensor, Tensor]]) -> None:
-        """Take the gradients that the parameters have, and the losses of their batches, in place of `add`."""
+        """Use the parameters' current gradients and the given losses of their batches, instead of `add`."""
         self.clear()
         for parameter, gradient in self._gradients:
             if parameter.grad is not None:
@@ -148,12 +148,12 @@ class FixedUpdates:
         self._losses.zero_()
 
     def forget_graphs(self) -> None:
-        """Free the memory of all graphs, and capture no more."""
+        """Free the memory of all graphs, and capture no more graphs."""
         self.graphs.captures, self._step_graph = False, None
         self._batches.clear()
 
     def forget_step(self) -> None:
-        """Call where the optimizer has got another state, whose tensors no graph knows."""
+        """Drop the step's graph; call this when the optimizer's state has new tensors, which the graph does not use."""
         self._step_graph, self._has_stepped = None, False
 
     def _attach(self) -> None:
@@ -161,7 +161,7 @@ class FixedUpdates:
             parameter.grad = gradient
 
     def _add(self, fixed: "_FixedBatch") -> None:
-        """What the graph of a shape repeats. Gradients are added to the same tensors in all shapes."""
+        """Add the gradient of a batch; a shape's graph captures this. All shapes add gradients to the same tensors."""
         with self.compute.autocast():
             loss = training_loss(self.model, fixed.batch(), self.settings, self.step.baseline)
         (loss.total / self.step.tokens).backward()
@@ -170,15 +170,15 @@ class FixedUpdates:
         self._totals.add_(pair)
 
     def _finish(self, decides: bool) -> None:
-        """What the graph of the step repeats."""
+        """Finish an update; the graph of the step captures this."""
         self._numbers.copy_(self.step([self._losses, self._totals], self._totals[1], decides))
         if decides:
             self.clear()
 
     def _capture_shape(self, fixed: "_FixedBatch") -> None:
-        """Add the gradient of a batch by a graph that is captured of it; without a usable graph, as it was computed.
+        """Capture a shape's graph and add a batch's gradient with it; without a usable graph, add it directly.
 
-        The first graph is compared with the gradient as it is computed without one.
+        The first graph is compared with the gradient that is computed without a graph.
         """
         work = functools.partial(self._add, fixed)
         if self._is_checked:
@@ -205,7 +205,7 @@ class FixedUpdates:
         return torch.cat([self._losses[-2:], norm.view(1)]).tolist()
 
     def _capture_step(self, decides: bool) -> None:
-        """Finish an update by a graph that is captured of it; without a usable graph, as it was computed."""
+        """Capture the step's graph and finish an update with it; without a usable graph, finish it directly."""
         changed = [self._losses, self._numbers, self._sums, *self.step.tensors()]
         before = _copies(changed)
         self._finish(decides)
@@ -221,7 +221,7 @@ class FixedUpdates:
 
 
 class _FixedBatch:
-    """The buffers of a shape: one for all integers and one for links if there are any, so that a batch is one copy."""
+    """The buffers of a shape: one for all integers, so that a batch needs one copy, and one for links if any."""
 
     def __init__(self, shape: Shape, device: torch.device, has_links: bool = False) -> None:
         self.shape = shape
@@ -233,13 +233,13 @@ class _FixedBatch:
         self.graph: torch.cuda.CUDAGraph | None = None
 
     def _parts(self, numbers: Tensor) -> tuple[Tensor, ...]:
-        """Source, target in, target out, and lengths of both sides."""
+        """Views of `numbers`: source, target in, target out, and the lengths of both sides."""
         rows, source, target = self.shape
         views = [(rows, source), (rows, target), (rows, target), (rows,), (rows,)]
         return tuple(part.view(view) for part, view in zip(numbers.split(self._sizes), views, strict=True))
 
     def fill(self, batch: Batch) -> None:
-        """Copy a batch of the CPU. A row without a pair is an empty sentence without a target."""
+        """Copy a batch from the CPU. Rows without a pair get an empty source sentence and no target."""
         host = torch.zeros(len(self._numbers), dtype=torch.int64)
         source, target_in, target_out, source_lengths, target_lengths = self._parts(host)
         rows = len(batch.source)
@@ -258,7 +258,7 @@ class _FixedBatch:
             send(links, self._links)
 
     def batch(self) -> Batch:
-        """The buffers as a batch whose lengths are on the device, and of whose target no place is left out."""
+        """The buffers as a batch with lengths on the device and with all target positions, including padding."""
         source, target_in, target_out, source_lengths, target_lengths = self._parts(self._numbers)
         device = source.device
 
@@ -279,7 +279,7 @@ class _FixedBatch:
 
 
 def _difference(replayed: list[float], eager: list[float]) -> str | None:
-    """What is implausible about loss and norm of a shape's first replay, None if nothing is."""
+    """A message if the loss or the norm of a shape's first replay is implausible, else None."""
     if not abs(replayed[0] - eager[0]) <= LOSS_DIFFERENCE * abs(eager[0]):
         return f"a graph computed the loss {replayed[0]:.6g} in place of {eager[0]:.6g}"
     if not eager[2] / NORM_FACTOR <= replayed[2] <= eager[2] * NORM_FACTOR:
@@ -288,7 +288,7 @@ def _difference(replayed: list[float], eager: list[float]) -> str | None:
 
 
 def _copies(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """Copies in the memory of the computer: that of a GPU may be short."""
+    """Copies in the host's memory, because a GPU's memory may be short."""
     return [tensor.to("cpu", copy=True) for tensor in tensors]
 
 
@@ -298,6 +298,6 @@ def _restore(tensors: Sequence[Tensor], copies: Sequence[Tensor]) -> None:
 
 
 def _other_numbers(replayed: Sequence[Tensor], computed: Sequence[Tensor]) -> str | None:
-    """What is wrong about the first replay of a step, None if nothing is."""
+    """A message if the first replay of a step gives wrong numbers, else None."""
     same = all(torch.allclose(one, other, rtol=1e-4, atol=1e-7) for one, other in zip(replayed, computed, strict=True))
     return None if same else "a graph computed other weights"

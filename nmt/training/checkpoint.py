@@ -20,7 +20,7 @@ from nmt.system.facts import fault
 from nmt.system.integrity import damage, keep, replacing
 from nmt.training.learner import Learner
 
-STATE, EARLIER_STATE = "trainer.pt", "trainer-before.pt"  # of the last save, and of the one before
+STATE, EARLIER_STATE = "trainer.pt", "trainer-before.pt"  # the state of the last save, and of the previous save
 
 
 @dataclass
@@ -34,7 +34,7 @@ class Counters:
         seconds: training time of all sessions.
         best: the figures of the best validation; the first is the criterion.
         bad_validations: validations since the best one.
-        shapes: of the current epoch's batches, [rows, source, target] each; [] if they have any shape.
+        shapes: the batch shapes of the current epoch, [rows, source, target] each; [] without fixed shapes.
     """
 
     step: int = 0
@@ -71,7 +71,7 @@ class Checkpoint:
 
         Args:
             counters: the progress.
-            means: the sums of the means since the last validation (`RunningMeans.state`).
+            means: the sums since the last validation (`RunningMeans.state`).
             history: the validations.
 
         Raises:
@@ -110,7 +110,7 @@ class Checkpoint:
         return counters
 
     def draws_differently(self, state: dict[str, Any]) -> bool:
-        """Whether dropout cannot continue from a state, because it was drawn on another kind of device."""
+        """Whether dropout cannot continue from a state, because the state is from another kind of device."""
         return bool(state["cuda_rng"]) != self.learner.compute.on_gpu
 
 
@@ -135,7 +135,7 @@ def load_state(path: Path) -> dict[str, Any]:
     try:
         if damage(path):
             raise _damaged(path)
-        with zipfile.ZipFile(path) as archive:  # torch checks no checksum
+        with zipfile.ZipFile(path) as archive:  # torch does not verify checksums
             whole = sum(each.file_size for each in archive.infolist())
             if archive.testzip() is not None or whole > path.stat().st_size:
                 raise _damaged(path)
@@ -149,12 +149,12 @@ def load_state(path: Path) -> dict[str, Any]:
     if not isinstance(state, dict):
         raise _damaged(path)
     try:
-        wrong = not_finite({key: value for key, value in state.items() if key != "best"})  # which begins with infinity
-    except (RuntimeError, RecursionError) as error:  # types of tensors that nobody trains
+        wrong = not_finite({key: value for key, value in state.items() if key != "best"})  # `best` starts at -inf
+    except (RuntimeError, RecursionError) as error:  # tensor types that cannot be checked
         raise _damaged(path) from error
     if wrong:
         raise _damaged(path, f" ({wrong} has NaN or infinity)")
-    state.setdefault("shapes", [])  # of earlier versions, whose batches had any shape
+    state.setdefault("shapes", [])  # missing in earlier versions, which had no fixed shapes
     return state
 
 

@@ -15,7 +15,7 @@ from nmt.training.validation import Validated
 
 
 class Records(Protocol):
-    """The run folder, as the loop needs it."""
+    """The parts of a run folder that the loop needs."""
 
     @property
     def folder(self) -> Path:
@@ -32,7 +32,7 @@ class Records(Protocol):
 
 
 class RunningMeans:
-    """Means since the last validation, and the speed between the last 50 looks at the clock: after updates are read."""
+    """Means since the last validation, and the speed over the last 50 readings of the clock, after reading updates."""
 
     def __init__(self) -> None:
         self._loss = self._negative_log_likelihood = 0.0
@@ -49,7 +49,7 @@ class RunningMeans:
         self.tokens, self.skipped = map(int, state[2:])
 
     def add(self, update: Update) -> None:
-        """Count an update; of a skipped one, that it was."""
+        """Add the numbers of an update; skipped updates are only counted."""
         if update.skipped:
             self.skipped += 1
             return
@@ -81,7 +81,7 @@ class RunningMeans:
 
     @property
     def speed(self) -> float:
-        """Target tokens a second."""
+        """The target tokens per second."""
         seconds = self._recent[-1][0] - self._recent[0][0]
         return sum(tokens for _, tokens in self._recent[1:]) / seconds if seconds else 0.0
 
@@ -131,7 +131,7 @@ class Display:
     def show_validation(
         self, result: Validated, spent: Spent, best: bool, further: Mapping[str, float]
     ) -> dict[str, float]:
-        """Show a validation, with a point of further curves, and return its line in the history."""
+        """Show a validation, with points for the curves in `further`; return the validation's entry in the history."""
         means = self.means
         self.say(
             f"step {spent.steps} | epoch {spent.epochs:.2f} | {clock(spent.minutes * 60)} | "

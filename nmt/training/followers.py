@@ -1,4 +1,4 @@
-"""Training in several processes: what the leader tells the others, and what they do."""
+"""Training in several processes: the leader's orders, and how the other processes follow them."""
 
 from typing import Any, NamedTuple
 
@@ -8,7 +8,7 @@ from nmt.system.memory import give_memory_back
 from nmt.system.signals import handling, stop_signals
 from nmt.training.learner import Learner
 
-#: Steps between returns of free memory to the system: about every half minute, for some tenths of a second.
+#: Steps between returns of free memory to the system: about every half minute; a return takes some tenths of a second.
 TIDY_EVERY = 100
 
 
@@ -16,11 +16,11 @@ class Order(NamedTuple):
     """An update that the leader shares with the other processes; None ends the training.
 
     Attributes:
-        epoch: whose batches are next.
-        batch: number of the first of them in the epoch.
-        batches: how many there are for all processes.
-        step: number of the update.
-        share: of the budget that is used.
+        epoch: the epoch of the batches.
+        batch: the number in the epoch of the first batch.
+        batches: the number of batches for all processes.
+        step: the number of the update.
+        share: the used share of the budget.
     """
 
     epoch: int
@@ -31,9 +31,9 @@ class Order(NamedTuple):
 
 
 def use_shapes(batches: TokenBatches, learner: Learner, state: dict[str, Any] | None) -> None:
-    """Fill batches of few shapes if the updates of this device are to have them.
+    """Use batches of few shapes if updates have fixed shapes on this device.
 
-    The current epoch of a `state` goes on with the batches that it began with, wherever that was.
+    The current epoch of a resumed `state` keeps the batches with which it began, even on another device.
     """
     known = [] if state is None else [Shape(*sizes) for sizes in state["shapes"]]
     if state is not None:
@@ -45,12 +45,12 @@ def use_shapes(batches: TokenBatches, learner: Learner, state: dict[str, Any] | 
 
 
 def follow(learner: Learner, batches: TokenBatches, seed: int, state: dict[str, Any] | None) -> None:
-    """Make the leader's updates until it stops; signals are left to the leader, whom they reach as well.
+    """Make the leader's updates until the leader stops. Signals are ignored, because they reach the leader as well.
 
     Args:
-        learner: a model that is built like the leader's.
-        batches: the training batches, those of the leader.
-        seed: of the run.
+        learner: built like the leader's learner.
+        batches: the same training batches as the leader's.
+        seed: the seed of the run.
         state: the state from which the leader resumes; None at the start of a training.
 
     Raises:
@@ -71,6 +71,6 @@ def follow(learner: Learner, batches: TokenBatches, seed: int, state: dict[str, 
             group = [batches.collate(indices, order.epoch) for indices in plan[processes.rank :: processes.count]]
             learner.update(group, order.step, order.share)
             if order.step % TIDY_EVERY == 0:
-                learner.read()  # the leader shows the numbers
+                learner.read()  # discards the numbers: the leader shows them
                 if not learner.compute.on_gpu:
                     give_memory_back()

@@ -14,13 +14,13 @@ LEAST = 1e-30
 
 
 def guided_heads(heads: Sequence[str], selection: str | None) -> list[int]:
-    """The positions of the heads whose mean is trained, of a decoder with these heads.
+    """The positions in `heads`, a decoder's heads, of the heads whose mean weights are trained.
 
-    With `selection` None it is one head of the penultimate layer (Garg et al. 2019, section 4.2), or in a decoder with
-    one layer of attention the mean of all.
+    `selection` None selects one head of the penultimate layer (Garg et al. 2019, section 4.2), or all heads if the
+    decoder has one layer of attention.
 
     Raises:
-        SettingError: there is no such selection.
+        SettingError: the selection does not exist.
     """
     known = Heads(heads)
     positions = known.select(selection or known.guided)
@@ -37,12 +37,12 @@ def guided_alignment(weights: Tensor, links: Tensor, heads: Sequence[int] | None
     Args:
         weights: [B, H, T, S].
         links: [B, T, S], G: rows that sum to one, or are zero for a token without links.
-        heads: positions of the heads whose mean is a; None for all.
+        heads: the positions of the heads whose mean weights are a; None for all heads.
 
     Returns:
         [B, T].
     """
-    # Not by a list of indices, which would be copied to a GPU, for which the host waits.
+    # A list as index would be copied to the GPU, which makes the host wait.
     head_weights = weights if heads is None else torch.stack([weights[:, head] for head in heads], 1)
     mean = head_weights.float().mean(1)
     return -(links * torch.log(mean.clamp_min(LEAST))).sum(2)

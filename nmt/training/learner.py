@@ -1,4 +1,4 @@
-"""One update of a model: gradients of a group of batches, clipping, the optimiser, the average of the weights."""
+"""Updates of a model: gradients of a group of batches, clipping, the optimiser, the average of the weights."""
 
 import math
 import time
@@ -28,11 +28,11 @@ class Update(NamedTuple):
     Attributes:
         loss, negative_log_likelihood: sums over the target tokens.
         tokens: the number of target tokens.
-        gradient_norm: before clipping.
+        gradient_norm: the norm of the gradient before clipping.
         rate: the learning rate.
-        skipped: whether loss or gradient was no finite number, and nothing was learned.
-        rows: of a skipped update, the row numbers of this process's pairs that may be the reason.
-        splits: how often a batch was halved because the memory of the GPU was full.
+        skipped: whether the update was skipped, because the loss or the gradient was not finite.
+        rows: in a skipped update, the row numbers of this process's pairs that may be the cause.
+        splits: the number of times that a batch was halved because the memory of the GPU was full.
     """
 
     loss: float
@@ -46,9 +46,9 @@ class Update(NamedTuple):
 
 
 class _Unread(NamedTuple):
-    """An update whose numbers are still on the device: of each batch the loss and more, last the gradient's norm.
+    """An update whose numbers are still on the device: each batch's loss and negative log-likelihood, then the norm.
 
-    With `has_sums`, the sums over all batches of all processes stand before the norm.
+    With `has_sums`, the sums over all batches of all processes come before the norm.
     """
 
     numbers: Tensor
@@ -63,7 +63,7 @@ class Learner:
     """A model with its optimiser, schedule and average, and their state.
 
     On a GPU, an update leaves its numbers there (`defers`): the device itself skips an update without a finite loss or
-    gradient, and the host reads the numbers of many updates at once (`read`). So no update waits for the one before.
+    gradient, and the host reads the numbers of many updates at once (`read`). So updates do not wait for each other.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Learner:
     ) -> None:
         self.model, self.optimizer, self.schedule = model, optimizer, schedule
         self.settings, self.compute, self.processes = settings, compute, processes
-        # Only the leader measures and saves the average.
+        # Only the leader validates and saves the average.
         average = settings.average if processes.leads else "none"
         self.averaging = Averaging(model, average, settings.ema_decay, settings.average_checkpoints)
         self.step = GradientStep(model, optimizer, self.averaging, settings.clip_norm)
@@ -92,7 +92,7 @@ class Learner:
                 self.fixed = FixedUpdates(model, settings, compute, self.step, graphs, processes)
             else:
                 self.notes.append(f"Updates run without CUDA graphs: {reason}.")
-        # Sums over processes that are not in fixed places are read by the host.
+        # Without fixed buffers, the host reads the sums over processes.
         alone = processes.count == 1 or self.fixed is not None
         self.defers = compute.on_gpu and alone and bool(optimizer.defaults.get("fused"))
         for group in optimizer.param_groups:
@@ -101,11 +101,11 @@ class Learner:
     def update(self, batches: Sequence[Batch], step: int, share: float) -> Update | None:
         """Make update number `step`, counted from 0, from the batches of all processes; `share` of the budget is used.
 
-        Where the loss or the gradient is infinite or no number, the update is skipped in all processes: weights,
-        optimizer and average stay as they are.
+        If the loss or the gradient is infinite or NaN, the update is skipped in all processes: weights, optimizer and
+        average do not change.
 
         Returns:
-            What the update was, None if `read` will say it.
+            The result of the update; None if `read` will return it later.
 
         Raises:
             UserError: another process has ended.
@@ -131,7 +131,7 @@ class Learner:
         unread = _Unread(measured, batches, tokens, rate, len(batches) - given, has_sums)
         update: Update | None = None
         if self.defers:
-            # The tensor may be one that every update writes to.
+            # Clone the numbers: every update may write them to the same tensor.
             self._unread.append(unread._replace(numbers=measured.clone()))
             self.averaging.count_update()
         else:
@@ -147,7 +147,7 @@ class Learner:
         return update
 
     def read(self) -> list[Update]:
-        """What the updates were for which `update` has returned None since the last call; the host waits once."""
+        """The results of updates for which `update` has returned None since the last call; the host waits once."""
         unread, self._unread = self._unread, []
         numbers = iter(torch.cat([update.numbers for update in unread]).tolist() if unread else [])
         return [_read(update, list(islice(numbers, len(update.numbers)))) for update in unread]
@@ -159,7 +159,7 @@ class Learner:
         return notes
 
     def _fixed_update(self, batches: Sequence[Batch], tokens: int) -> Tensor | None:
-        """The numbers of an update by `FixedUpdates`, None where the training does without."""
+        """The numbers of an update by `FixedUpdates`, None if the training does not use it."""
         if self.fixed is None:
             return None
         try:
@@ -184,7 +184,7 @@ class Learner:
         """Compute the gradients of all batches, in halves if the memory of the GPU is full.
 
         Returns:
-            The batches as they were computed, and the loss and the negative log-likelihood of each.
+            The batches, halved if necessary, and the loss and the negative log-likelihood of each.
         """
         while True:
             try:
@@ -207,7 +207,7 @@ class Learner:
         return loss.total.detach(), loss.negative_log_likelihood.detach()
 
     def seconds_per_batch(self, batches: Iterable[Batch]) -> float:
-        """The mean time of a gradient after one warm-up batch. Weights and random state stay the same."""
+        """The mean time of a batch's gradient after a warm-up batch. Weights and random state do not change."""
         seconds = []
         with torch.random.fork_rng([self.compute.device] if self.compute.on_gpu else []):
             for batch in batches:
@@ -241,7 +241,7 @@ class Learner:
 
 
 def _read(update: _Unread, numbers: list[float], sums: Sequence[float] | None = None) -> Update:
-    """An update from its numbers; `sums` are those of all processes, None if there is one."""
+    """Make an update from its numbers; `sums` are the sums over all processes, None for the sums of its batches."""
     *of_batches, norm = numbers
     if update.has_sums:
         *of_batches, total, plain = of_batches

@@ -1,4 +1,4 @@
-"""The training loop: batches in, better weights out; validates, saves the best and the last, stops, resumes."""
+"""The training loop: updates the weights, validates, saves the best and the last weights, stops and resumes."""
 
 import contextlib
 import math
@@ -30,18 +30,18 @@ from nmt.training.settings import TrainerSettings
 from nmt.training.validation import Validation
 from nmt.translation.types import Translation
 
-#: Words of the longest example.
+#: The maximum number of source words of the example, if possible.
 EXAMPLE_WORDS = 12
-#: Pairs of a skipped update that are named.
+#: The maximum number of pairs that the message about a skipped update names.
 SHOWN_PAIRS = 10
-#: Seconds between two looks at the numbers of updates that a GPU keeps.
+#: Seconds between readings of the updates' numbers from a GPU.
 READ_SECONDS = 1.0
 
 
 class Outcome(NamedTuple):
     """How training ended: "steps", "epochs", "minutes", "patience" or a signal's name; and the validation history.
 
-    `example` is a translation of the best validation of this session, None if there was none.
+    `example` is a translation from the best validation of this session, None if no validation was the best.
     """
 
     finished_by: str
@@ -53,7 +53,7 @@ class Outcome(NamedTuple):
 
 
 class TrainingLoop:
-    """One training, in one session or several. With several processes, this one leads; its caller stops the others."""
+    """A training, in one or several sessions. This process leads other processes, if any; the caller stops them."""
 
     def __init__(
         self,
@@ -91,10 +91,10 @@ class TrainingLoop:
         Args:
             seed: for dropout and scheduled sampling.
             state: the state of an earlier session (`load_state`); None starts from the beginning.
-            validate_first: whether a model that has learnt before is validated before the first update.
+            validate_first: whether to validate a model that is already trained before the first update.
 
         Raises:
-            UserError: the state does not fit, updates were skipped again and again, or the disk is full.
+            UserError: the state does not fit, too many updates in a row were skipped, or the disk is full.
         """
         self.seed = seed
         torch.manual_seed(seed)
@@ -168,7 +168,7 @@ class TrainingLoop:
                 self._validate()
 
     def _upcoming(self) -> contextlib.AbstractContextManager[Iterator[Batch]]:
-        """The other batches of the epoch, this process's share; for a GPU, a thread makes them."""
+        """This process's share of the epoch's remaining batches; for a GPU, a thread prepares them."""
         batches = self.batches.epoch(self.counters.epoch, self.counters.batch, self.processes.count)
         return ahead(batches) if self.learner.compute.on_gpu else contextlib.nullcontext(batches)
 
@@ -178,7 +178,7 @@ class TrainingLoop:
         return self.stop.signal or self.budget.used_up(self._spent()) or ("patience" if impatient else None)
 
     def _update(self, group: Sequence[Batch], count: int) -> None:
-        """Make an update from `count` batches, of which the group is this process's share."""
+        """Make an update from `count` batches of all processes; `group` is this process's share."""
         counters = self.counters
         order = Order(counters.epoch, counters.batch, count, counters.step, self.budget.share(self._spent()))
         self.processes.share(order)
@@ -191,7 +191,7 @@ class TrainingLoop:
             self._read(update)
 
     def _read(self, update: Update | None = None) -> None:
-        """Show the updates since the last time, of which the GPU keeps the numbers unless one is given."""
+        """Show the updates since the last call: `update`, or if it is None, those whose numbers are on the GPU."""
         unread, self._unread = self._unread, []
         updates = self.learner.read() if update is None else [update]
         for left, known, (order, spent) in zip(reversed(range(len(unread))), updates, unread, strict=True):
@@ -200,7 +200,7 @@ class TrainingLoop:
         self._read_at = time.monotonic()
 
     def _notice(self, update: Update, order: Order) -> None:
-        """Say what was unusual about an update.
+        """Report notes, split batches and skipped updates.
 
         Raises:
             UserError: too many updates in a row were skipped.
@@ -231,7 +231,7 @@ class TrainingLoop:
             self.display.say(note)
 
     def _no_number(self) -> UserError:
-        """The error for updates that were all skipped."""
+        """The error for too many skipped updates in a row."""
         update, last = self._last_skipped
         norm = f" with the gradient's norm {update.gradient_norm}" if math.isfinite(update.loss) else ""
         keep = f"The state of step {self._saved_step} is saved. " if self._saved_step else ""
@@ -252,12 +252,12 @@ class TrainingLoop:
                 f"The validation loss became {result.loss} at step {counters.step}. {self.records.folder} keeps what "
                 "was saved before. Train again with another name= and a smaller optimizer.lr or trainer.clip_norm."
             )
-        # The other figure decides between equals: a young model's BLEU stays at 0 while its perplexity falls.
+        # The second figure breaks ties: early in training, BLEU stays at 0 while perplexity falls.
         score = result.figures.score
         figures = (score, -result.loss) if self.settings.select == "bleu" else (-result.loss, score)
         better = figures > counters.best
         best = better or self.settings.select == "last"
-        # A young model's chrF falls before it rises, so a lower loss is an improvement there as well.
+        # Early in training, chrF falls before it rises, so with chrF a lower loss also counts as an improvement.
         learning = result.figures.chrf is not None and result.loss < min(
             (entry.get("valid_loss", math.inf) for entry in self.history), default=math.inf
         )
@@ -287,7 +287,7 @@ class TrainingLoop:
         self.checkpoint.save(self.counters, self.display.means.state(), self.history)
 
     def _estimate(self) -> None:
-        """Print the expected time, from the time of a few batches, which does not count as training time."""
+        """Print the expected training time, measured with a few batches, which do not count as training time."""
         if self.stop.signal is not None:
             return
         epoch = self.counters.epoch

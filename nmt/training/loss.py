@@ -21,7 +21,7 @@ CUT = 0.05
 
 
 class Loss(NamedTuple):
-    """Sums over the real target tokens of a batch: the loss, the plain negative log-likelihood, the number."""
+    """Sums over a batch's real target tokens: loss, negative log-likelihood without smoothing, number of tokens."""
 
     total: Tensor
     negative_log_likelihood: Tensor
@@ -64,11 +64,11 @@ def batch_loss(
     smoothing. `guided` is the weight of the guided-alignment loss, if the batch has links. `guided_head` selects its
     heads (see `guided_heads`).
 
-    With `r_drop` each pair passes twice, each time with dropout of its own, and the loss is half of L_NLL + r_drop L_KL
-    (Liang et al. 2021, eq. 1 to 4): the mean of both losses, and r_drop / 4 times the sum of both divergences.
+    With `r_drop`, each pair passes twice with separate dropout, and the loss is half of L_NLL + r_drop L_KL (Liang et
+    al. 2021, eq. 1 to 4): the mean of both losses, and r_drop / 4 times the sum of both divergences.
 
-    With `simcut` the second pass sees the pairs without some of their tokens, and the loss is L_CE of the first pass
-    p plus simcut KL(p || q) (Gao et al. 2022, section 3.2). Terms of the attention are the mean of both passes.
+    With `simcut`, the second pass sees the pairs without some tokens, and the loss is L_CE of the first pass p plus
+    simcut KL(p || q) (Gao et al. 2022, section 3.2). Attention terms are the mean over both passes.
     """
     twice = bool(r_drop or simcut)
     if twice:
@@ -82,20 +82,20 @@ def batch_loss(
         logits = model.target_logits(decoded, batch.real_targets, as_computed=True)
         if simcut:
             total, plain = r_drop_loss(logits, targets, label_smoothing, simcut, real, cut=True)
-            total = 2 * total  # it is no mean of two passes
+            total = 2 * total  # cancels the division below: only the first pass has a cross-entropy
         elif r_drop:
             total, plain = r_drop_loss(logits, targets, label_smoothing, r_drop, real)
         else:
             total, plain = smoothed_cross_entropy(logits, targets, label_smoothing, real)
     for term in _terms(model, batch, decoded, plain, baseline, guided, guided_head):
         total = total + term
-    likelihood = 2 * plain.chunk(2)[0].sum() if simcut else plain.sum()  # not of cut pairs
+    likelihood = 2 * plain.chunk(2)[0].sum() if simcut else plain.sum()  # only pairs without cut tokens count
     loss = Loss(total, likelihood, targets.shape[0])
     return Loss(loss.total / 2, loss.negative_log_likelihood / 2, loss.tokens // 2) if twice else loss
 
 
 def training_loss(model: Seq2Seq, batch: Batch, settings: TrainerSettings, baseline: float | Tensor) -> Loss:
-    """The loss of a batch as a training's settings have it; see `batch_loss`."""
+    """The loss of a batch with the settings of a training; see `batch_loss`."""
     return batch_loss(
         model,
         batch,
@@ -132,7 +132,7 @@ def _terms(
     guided: float,
     guided_head: str | None,
 ) -> Iterator[Tensor]:
-    """What is added to the cross-entropy: the terms of its attention, and that of guided alignment."""
+    """The terms to add to the cross-entropy: those of the attention, and the guided-alignment loss."""
     mask = batch.target_mask
     for name, term in decoded.terms.items():
         if name == LOG_PROB:
@@ -145,7 +145,7 @@ def _terms(
             yield (term * mask).sum()
     if guided and batch.links.numel() and decoded.weights is not None:
         heads = guided_heads(model.decoder.heads, guided_head)
-        source_weights = decoded.weights[..., : batch.links.shape[-1]]  # slots beyond are those of the context
+        source_weights = decoded.weights[..., : batch.links.shape[-1]]  # later slots are document context
         yield guided * guided_alignment(source_weights, batch.links, heads).sum()
 
 
@@ -154,7 +154,7 @@ def _draws(model: Seq2Seq) -> list[Read]:
 
 
 def soft_rewards(model: Seq2Seq, batch: Batch) -> Tensor:
-    """log p(y_t) [B, T] with soft attention in place of draws, without dropout and gradients; 0 at padding."""
+    """log p(y_t) [B, T] with soft attention instead of draws, without dropout and gradients; 0 at padding."""
     training = model.training
     for read in _draws(model):
         read.softly = True

@@ -1,4 +1,4 @@
-"""Learning-rate schedules: the factor on the learning rate of the configuration.
+"""Learning-rate schedules: factors that multiply the configured learning rate.
 
 `progress` is the used share of the budget, in steps, epochs or minutes, whichever is largest.
 """
@@ -9,7 +9,7 @@ from nmt.system.limits import NotNegative, Probability
 
 
 class Schedule:
-    """The contract: a linear warm-up, then `decay`."""
+    """Base class of schedules: a linear warm-up, then `decay`."""
 
     def __init__(self, warmup_steps: NotNegative = 0) -> None:
         """The rate rises linearly over `warmup_steps` updates."""
@@ -27,7 +27,7 @@ class Schedule:
 
 
 class Constant(Schedule):
-    """The full rate to the end."""
+    """A constant learning rate after the warm-up."""
 
     def decay(self, step: int, progress: float) -> float:
         return 1.0

@@ -1,4 +1,4 @@
-"""The settings of a training, as `configs/trainer/default.yaml` has them."""
+"""The settings of a training, which `configs/trainer/default.yaml` documents."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -13,7 +13,7 @@ class TrainerSettings:
     """The settings of the training loop. The yaml file explains each; `nmt.system.limits` checks their type hints.
 
     Raises:
-        UserError: there is no budget.
+        UserError: there is no budget, or both `r_drop` and `simcut` are set.
     """
 
     steps: Positive | None
@@ -57,11 +57,11 @@ class TrainerSettings:
 
     @property
     def validates_epochs(self) -> bool:
-        """Whether each epoch ends with a validation; the last weights need none but for patience or their mean."""
+        """Whether each epoch ends with a validation; select=last needs it only for patience or averaged checkpoints."""
         needed = self.select != "last" or self.patience is not None or self.average == "checkpoints"
         return self.validate_every is None and needed
 
     @property
     def budget(self) -> Budget:
-        """How long to train."""
+        """The limits of the training."""
         return Budget(self.steps, self.epochs, self.minutes)

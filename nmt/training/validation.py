@@ -20,7 +20,7 @@ from nmt.translation.views import view_all
 
 
 class Figures(NamedTuple):
-    """Scores of greedy translations, 0 to 100: BLEU, exact matches in per cent, and chrF where BLEU cannot judge."""
+    """Scores of greedy translations, 0 to 100: BLEU, exact matches in per cent, and chrF if BLEU is not meaningful."""
 
     bleu: float
     exact: float = 0.0
@@ -28,11 +28,11 @@ class Figures(NamedTuple):
 
     @property
     def score(self) -> float:
-        """What models are selected by."""
+        """The score for selecting the best model."""
         return self.bleu if self.chrf is None else self.chrf
 
     def entries(self) -> dict[str, float]:
-        """What is measured, by name."""
+        """The measured scores by name."""
         return {name: value for name, value in self._asdict().items() if value is not None}
 
     def __str__(self) -> str:
@@ -44,7 +44,7 @@ Look = Callable[[Seq2Seq, Sequence[Translation]], Sequence[Views | None]]
 
 
 def look_at(samples: int, tokenizer: Tokenizer, compute: Compute) -> Look:
-    """A function that returns views of the first `samples` translations, of models with self-attention."""
+    """A function that returns views of the first `samples` translations, for models with self-attention."""
 
     def look(model: Seq2Seq, translations: Sequence[Translation]) -> Sequence[Views | None]:
         if not (model.encoder.heads or model.decoder.self_heads):
@@ -55,9 +55,9 @@ def look_at(samples: int, tokenizer: Tokenizer, compute: Compute) -> Look:
 
 
 class Validated(NamedTuple):
-    """The mean negative log-likelihood of a target token, and the scores of translations.
+    """The mean negative log-likelihood of a target token (`loss`), the translations and their scores.
 
-    `views` are those of the first translations, if anybody asked for them.
+    `views` are the attention views of the first translations; () if not requested.
     """
 
     loss: float
@@ -79,7 +79,7 @@ class Validation:
         self.batches, self.translate, self.compute, self.look = batches, translate, compute, look
 
     def __call__(self, model: Seq2Seq) -> Validated:
-        """Measure a model without dropout, then set it back to its earlier mode."""
+        """Measure a model without dropout, then restore its mode."""
         training = model.training
         model.eval()
         negative_log_likelihood, tokens = 0.0, 0
@@ -89,7 +89,7 @@ class Validation:
                     loss = batch_loss(model, batch.to(self.compute.device))
                 negative_log_likelihood += loss.negative_log_likelihood.item()
                 tokens += loss.tokens
-        finite = math.isfinite(negative_log_likelihood)  # else there is nothing to translate by
+        finite = math.isfinite(negative_log_likelihood)  # else the model cannot translate
         translations, figures = self.translate(model) if finite else ([], Figures(0.0))
         views = self.look(model, translations) if finite and self.look is not None else ()
         model.train(training)
@@ -97,12 +97,12 @@ class Validation:
 
 
 def in_case_of(vocabulary: Vocabulary, references: Sequence[str]) -> Sequence[str]:
-    """References in lower case if the tokenizer folds case: capitals that no model can write would hide the best."""
+    """The references, in lower case if the tokenizer folds case, because the model then cannot write capitals."""
     return [line.lower() for line in references] if vocabulary.folds_case else references
 
 
 def judged_by(references: Sequence[str], language: str) -> tuple[str, list[str]]:
-    """The metric that can judge translations of a validation set, "bleu" or "chrf", and what to tell the user."""
+    """The metric that suits a validation set, "bleu" or "chrf", and notes for the user."""
     from nmt.evaluation import metrics
 
     lengths = metrics.reference_lengths(references, language_by_script(references, language))
@@ -123,7 +123,7 @@ def greedy_scores(
 ) -> Translate:
     """A function that translates `sources` greedily with a model and scores them against `references`.
 
-    `contexts` are the sentences before each source in its document, for models that see them.
+    `contexts` are each source's previous sentences in its document, for models that see them.
     """
     from nmt.evaluation import metrics
 

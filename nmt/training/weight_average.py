@@ -29,11 +29,11 @@ class Averaging:
 
     @property
     def share(self) -> float:
-        """How far the next update moves the average towards the weights; 0 without a moving average."""
+        """The share by which the next update moves the average towards the weights; 0 without a moving average."""
         if self._moving is None:
             return 0.0
         count = int(self._moving.n_averaged)  # on the CPU
-        # A young average follows closely. Otherwise, short runs would stay near their initial weights.
+        # Early averages follow the weights closely. Otherwise, short runs would stay near their initial weights.
         return max(1 - self.decay, 9 / (10 + count)) if count else 1.0
 
     def after_update(self, is_applied: bool = True) -> None:
@@ -51,7 +51,7 @@ class Averaging:
         self.count_update()
 
     def move(self, share: Tensor) -> None:
-        """Move the average towards the weights by a share [] on their device, 0 to stay; `count_update` follows."""
+        """Move the average towards the weights by a share [] on their device; call `count_update` afterwards."""
         if self._moving is None:
             return
         averages, current = list[Tensor](self._moving.module.parameters()), list[Tensor](self.model.parameters())
@@ -62,7 +62,7 @@ class Averaging:
         self._follow_buffers()
 
     def count_update(self) -> None:
-        """Count an update, also one that was skipped."""
+        """Count an update, including skipped updates."""
         if self._moving is not None:
             self._moving.n_averaged += 1
 

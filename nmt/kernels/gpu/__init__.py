@@ -1,4 +1,4 @@
-"""Kernels for NVIDIA GPUs, written in Triton. The modules beside this one import Triton, this one does not."""
+"""Kernels for NVIDIA GPUs, written in Triton. The modules of this package import Triton; this file does not."""
 
 import functools
 import importlib.util
@@ -6,12 +6,12 @@ import importlib.util
 import torch
 from torch import Tensor
 
-#: The most slots whose energies fit into the registers of a program of `attentive_gru`.
+#: The largest number of slots whose energies fit into the registers of a program of `triton_attentive_gru`.
 MOST_SLOTS = 1024
 
 
 def usable(numbers: Tensor) -> bool:
-    """Whether the kernels can compute with these: they are on an NVIDIA GPU, not float64, and Triton is installed."""
+    """Whether the kernels can run on these numbers: on an NVIDIA GPU, not float64, and with Triton installed."""
     on_gpu = numbers.device.type == "cuda" and torch.version.cuda is not None
     return on_gpu and numbers.dtype != torch.float64 and _has_triton()
 

@@ -1,9 +1,9 @@
-"""The attentive recurrence on a GPU: per step one product and one kernel, forward and backward.
+"""The attentive recurrence on a GPU: one product and one kernel per step, forward and backward.
 
-A program of the kernel computes what one sentence needs: energies, weights, the sum of the memory's shares, gates and
-state. Backward, it computes the terms sigmoid(W s + k) again instead of reading them, so that the T x B x S x A numbers
-which `nmt.kernels.attentive_gru` stores are never in memory. No program adds to what another one writes, so the same
-arguments give the same numbers. Nothing waits for the host: the kernels can be part of a CUDA graph.
+Each program of the kernel computes one sentence: energies, weights, the weighted sum of the memory's shares, gates and
+state. The backward kernel recomputes the terms sigmoid(W s + k), so that the T x B x S x A numbers which
+`nmt.kernels.attentive_gru` stores are never in memory. Programs write to separate memory, so results are
+deterministic. Nothing waits for the host, so the kernels can be part of a CUDA graph.
 
 Products run in the type of `shares`; energies, gates, states and sums are computed in float32.
 """
@@ -21,19 +21,19 @@ _BLOCK = 4096
 
 @triton.jit
 def _read(pointers, inside):
-    """Numbers in float32, zero outside."""
+    """Load numbers as float32; zero where `inside` is false."""
     return tl.load(pointers, mask=inside, other=0.0).to(tl.float32)
 
 
 @triton.jit
 def _tanh(x):
-    """torch's function of the same name."""
+    """The hyperbolic tangent of each number."""
     return 2.0 * tl.sigmoid(2.0 * x) - 1.0
 
 
 @triton.jit
 def _terms(keys, query, slots, units, inside, A: tl.constexpr):
-    """sigmoid(W s + k) of slots and units of the attention [slots, units]."""
+    """The terms sigmoid(W s + k) [slots, units] of the given slots and units of the attention."""
     key = _read(keys + slots[:, None] * A + units[None, :], inside)
     return tl.sigmoid(key + _read(query + units, units < A)[None, :])
 
@@ -43,7 +43,7 @@ def _forward_step(
     keys, v, mask, shares, inputs, projected, before, weights, gates, after, rounded,
     S, A: tl.constexpr, D: tl.constexpr, SLOTS: tl.constexpr, UNITS: tl.constexpr, STATES: tl.constexpr,
 ):  # fmt: skip
-    """A sentence's weights [S], gates [3D] and new state [D], also rounded to the type of the products."""
+    """Compute a sentence's weights [S], gates [3D] and new state [D], which is also stored in the products' type."""
     sentence = tl.program_id(0).to(tl.int64)
     index = tl.arange(0, SLOTS)
     inside, slots = index < S, sentence * S + index
@@ -56,7 +56,7 @@ def _forward_step(
     visible = tl.load(mask + slots, mask=inside, other=0) != 0
     energies = tl.where(visible, energies, -1.0e30)
     shifted = tl.where(visible, tl.exp(energies - tl.max(energies, 0)), 0.0)
-    weight = shifted / tl.maximum(tl.sum(shifted, 0), 1.0e-30)  # a sentence without a visible slot has zeros
+    weight = shifted / tl.maximum(tl.sum(shifted, 0), 1.0e-30)  # zeros without a visible slot
     tl.store(weights + slots, weight, mask=inside)
     for start in range(0, D, STATES):
         units = start + tl.arange(0, STATES)
@@ -83,12 +83,12 @@ def _backward_step(
     inputs_grad, projected_grad, keys_grad, v_grad,
     S, A: tl.constexpr, D: tl.constexpr, SLOTS: tl.constexpr, UNITS: tl.constexpr, STATES: tl.constexpr,
 ):  # fmt: skip
-    """A sentence's gradients at a step.
+    """Compute a sentence's gradients at a step.
 
-    The gradient of its state is direct + through_product + states_grad. `onward` is what reaches the state before
-    through the update gate alone. Where a block has fewer numbers than a program has threads, several threads read the
-    same number, and one writes: were it written to `direct`, a thread that is late would read the new one. Each number
-    of keys_grad and v_grad [B, A] is added to by the thread that has read it.
+    The gradient of the state is direct + through_product + states_grad. `onward` receives the gradient that reaches the
+    previous state through the update gate alone. It is not written to `direct`: in a block with fewer numbers than
+    threads, several threads read the same number and one writes, so a late thread could read the new number. In
+    keys_grad and v_grad [B, A], each number is updated by the thread that has read it.
     """
     sentence = tl.program_id(0).to(tl.int64)
     index = tl.arange(0, SLOTS)
@@ -133,7 +133,7 @@ def _backward_step(
 
 
 def blocks(slots: int, space: int, size: int) -> dict[str, int]:
-    """Powers of two for the sizes of a program's blocks: `_BLOCK` numbers at most, but at least 16 columns."""
+    """The block sizes of a program, powers of two: at most `_BLOCK` numbers, but at least 16 columns."""
     rows = 1 << (slots - 1).bit_length()
     columns = max(16, _BLOCK // rows)
     return {
@@ -145,7 +145,7 @@ def blocks(slots: int, space: int, size: int) -> dict[str, int]:
 
 
 class TritonAttentiveGRU(torch.autograd.Function):
-    """Arguments, results and gradients of `nmt.kernels.attentive_gru`'s function, for the masked softmax."""
+    """Arguments, results and gradients as in `_AttentiveGRU` of `nmt.kernels.attentive_gru`, without GRU_1."""
 
     @staticmethod
     def forward(

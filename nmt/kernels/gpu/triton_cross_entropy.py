@@ -1,7 +1,7 @@
-"""Label-smoothed cross-entropy of a GPU: one kernel per pass, a program per row, the vocabulary in blocks.
+"""Label-smoothed cross-entropy on a GPU: one kernel per pass, a program per row, the vocabulary in blocks.
 
-Logits stay in the type of the product: they are read in blocks and computed with in float32, but no float32 copy of
-them and no log-probabilities are stored. `nmt.kernels.cross_entropy` has the equations and the version for CPUs.
+Logits keep the type of the product. Each block is converted to float32 when it is read, so neither float32 logits nor
+log-probabilities are stored. `nmt.kernels.cross_entropy` has the equations and the version for CPUs.
 """
 
 from typing import Any
@@ -11,13 +11,13 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-#: Logits that a program reads at once, at most.
+#: The most logits that a program reads at once.
 _BLOCK = 4096
 
 
 @triton.jit
 def _losses(logits, targets, real, losses, plain, normalizers, smoothing, V: tl.constexpr, BLOCK: tl.constexpr):
-    """A row's loss, negative log-likelihood and log sum exp; the maximum and the sum move on block by block."""
+    """Compute a row's loss, negative log-likelihood and log-sum-exp; maximum and sum are updated block by block."""
     row = tl.program_id(0).to(tl.int64)
     row_logits = logits + row * V
     highest, exponents, total = -3.0e38, 0.0, 0.0
@@ -41,7 +41,7 @@ def _losses(logits, targets, real, losses, plain, normalizers, smoothing, V: tl.
 def _gradients(
     logits, targets, real, normalizers, outer, gradients, smoothing, V: tl.constexpr, BLOCK: tl.constexpr
 ):  # fmt: skip
-    """A row's p - q, times the gradient of the loss."""
+    """Compute a row's p - q, times the gradient of the loss."""
     row = tl.program_id(0).to(tl.int64)
     word = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     factor = tl.where(tl.load(real + row) != 0, tl.load(outer), 0.0)
@@ -52,12 +52,12 @@ def _gradients(
 
 
 def block_of(words: int) -> int:
-    """How many of so many logits a program reads at once: a power of two."""
+    """The number of logits that a program reads at once for a vocabulary of `words`: a power of two."""
     return min(_BLOCK, 1 << (words - 1).bit_length())
 
 
 class BlockwiseCrossEntropy(torch.autograd.Function):
-    """logits [N, V], targets [N], smoothing, real [N] or None -> the summed loss and each row's likelihood [N]."""
+    """logits [N, V], targets [N], smoothing, real [N] or None -> the summed loss, negative log-likelihoods [N]."""
 
     @staticmethod
     def forward(

@@ -1,1 +1,1 @@
-"""What was said before: mechanisms that show a model the previous sentences of its source's document."""
+"""Document context: mechanisms that show a model the previous sentences of the source document."""

@@ -1,4 +1,4 @@
-"""Previous sentences as part of the source: the baseline that papers on context compare with."""
+"""Previous sentences as part of the source: the usual baseline in papers on document context."""
 
 import torch
 from torch import Tensor
@@ -9,16 +9,16 @@ from nmt.system.limits import NotNegative
 
 
 class Concatenation(ContextMechanism):
-    """The encoder reads previous sentences and source as one sequence; the decoder attends to all of it.
+    """The encoder reads previous sentences and source as one sequence; the decoder attends to the whole sequence.
 
     Tiedemann and Scherrer 2017, "Neural machine translation with extended context", section 2 (extended source). The
-    separator is the end of sentence.
+    separator is the end-of-sentence token.
     """
 
     only_slots = False
 
     def __init__(self, encoder: Encoder, *, sentences: NotNegative = 0) -> None:
-        """`sentences` is the largest number of previous sentences; `encoder` may be any."""
+        """`sentences` is the largest number of previous sentences; any `encoder` is supported."""
         del encoder
         super().__init__(sentences)
 
@@ -29,7 +29,7 @@ class Concatenation(ContextMechanism):
             before.lengths.sum(1) + lengths,
         )
         encoded: Encoded = encoder(joined.embedded, joined.mask, joined.lengths)
-        # The source first, so that positions of slots and columns of weights are those of the source.
+        # The source comes first, so that slots and columns of weights have the positions of the source.
         first, last = before.mask.sum((1, 2)), joined.mask.sum(1)
         return encoded._replace(
             values=rotate(encoded.values, last, first),

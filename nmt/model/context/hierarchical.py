@@ -18,19 +18,19 @@ from nmt.system.limits import NotNegative
 
 
 class Hierarchical(ContextMechanism):
-    """h_t <- l h_t + (1 - l) d_t, with d_t what word t finds in the previous sentences.
+    """h_t <- l h_t + (1 - l) d_t, where d_t is what word t reads from the previous sentences.
 
     Miculicich et al. 2018, "Document-level neural machine translation with hierarchical attention networks", section
-    2.2, the encoder's variant; Yang et al. 2016 for documents that are classified:
+    2.2, the variant for encoders; after Yang et al. 2016 on document classification:
 
         s_j = attend(f_w(h_t), words of sentence j)
         d_t = FFN(attend(f_s(h_t), s_1 ... s_K))
         l = sigmoid(W_h h_t + W_p d_t)
 
-    f_w and f_s are the projections of the queries that each attention has. The words are states of the same encoder.
-    The four normalisations of the authors' program are those of the queries of words and of sentences, of s_j, and of
-    the new h_t. The program's feed-forward network has one more and a residual connection inside, which the paper's
-    equation does not have.
+    f_w and f_s are the query projections of the two attentions. The same encoder computes the states of the words.
+    The four layer normalisations are from the authors' program: of both kinds of queries, of s_j, and of the new h_t.
+    Left out are the program's fifth normalisation and the residual connection, both inside the feed-forward network;
+    the paper's equation has neither.
     """
 
     def __init__(
@@ -43,10 +43,10 @@ class Hierarchical(ContextMechanism):
         words: Literal["attention", "over_attention"] = "attention",
         layer_norm: bool = False,
     ) -> None:
-        """`word_attention` makes the attention to the words of a sentence, `sentence_attention` that to sentences.
+        """`word_attention` and `sentence_attention` make the attention to words and to sentences.
 
-        With `words` "attention" the words of a sentence are weighed for each word of the source; with "over_attention"
-        once for the whole source (`OverAttention`). `layer_norm` is for the four normalisations; older runs have none.
+        With `words` "attention", each source word has its own weights for the words of a sentence; with
+        "over_attention", all source words share them (`OverAttention`). `layer_norm` adds the four normalisations.
         """
         super().__init__(sentences)
         size = encoder.size
@@ -59,7 +59,7 @@ class Hierarchical(ContextMechanism):
         self.inner, self.outer = nn.Linear(size, 4 * size), nn.Linear(4 * size, size)
         self.gate_state, self.gate_context = nn.Linear(size, size), nn.Linear(size, size, bias=False)
         self.norms = nn.ModuleList(nn.LayerNorm(size) if layer_norm else nn.Identity() for _ in range(4))
-        # To the deviation 1 of normalised vectors, from that of an encoder's states.
+        # From the standard deviation of an encoder's states to 1, as in normalised vectors.
         self.scale = size**0.5 if layer_norm else 1.0
 
     def forward(self, encoder: Encoder, embedded: Tensor, mask: Tensor, lengths: Tensor, before: Before) -> Encoded:
@@ -87,7 +87,7 @@ class Hierarchical(ContextMechanism):
         return weights, pack(shares.flatten(2).transpose(1, 2), before.flatten(1), lengths).embedded.transpose(1, 2)
 
     def _read(self, states: Tensor, mask: Tensor, words: Tensor, real: Tensor) -> Tensor:
-        """What each word [B, S, V] finds in words [B, K, C, V]."""
+        """What each source word reads [B, S, V], from its states [B, S, V] and previous words [B, K, C, V]."""
         count, (rows, length, _) = words.shape[1], states.shape
         memory = self.word_attention.remember(words.flatten(0, 1), real.flatten(0, 1))
         queries = self.norms[0](states).repeat_interleave(count, 0)
@@ -97,7 +97,7 @@ class Hierarchical(ContextMechanism):
         else:
             real_queries = mask.repeat_interleave(count, 0)
             contexts = self.over(self.word_attention, queries, real_queries, memory).context.expand(-1, length, -1)
-        # [B * K, S, V] -> [B * S, K, V]: each word looks at sentences of its own.
+        # [B * K, S, V] -> [B * S, K, V]: each word has its own summaries of the sentences.
         summaries = self.norms[2](contexts).unflatten(0, (rows, count)).transpose(1, 2).flatten(0, 1)
         sentences = real.any(2).repeat_interleave(length, 0)
         memory = self.sentence_attention.remember(summaries, sentences)
@@ -111,18 +111,18 @@ class OverAttention(nn.Module):
     """Attention-over-attention: one context for all queries of an attention.
 
     Cui et al. 2017, section 3. Energies M [S, T] of slots (the document D) and queries (the query Q) are normalised in
-    both directions: alpha(t) over slots, beta(i) over queries. The weight of a slot is sum_t alpha(t) beta_t, with beta
-    the mean of beta(i) over slots. Heads have weights of their own.
+    both directions: alpha(t) over slots, beta(i) over queries. The weight of a slot is sum_t alpha(t) beta_t, where
+    beta is the mean of beta(i) over slots. Each head has its own weights.
     """
 
-    attends = True  # and so is observed
+    attends = True  # `observing` records it
 
     def forward(
         self, attention: Attention, queries: Tensor, real: Tensor, memory: Memory, *, weights: bool = False
     ) -> Attended:
-        """The context [B, 1, C] and weights [B, H, 1, S] of queries [B, T, Dq], by the parts of `attention`.
+        """The context [B, 1, C] and weights [B, H, 1, S] for queries [B, T, Dq], computed with `attention`'s parts.
 
-        `real` [B, T] is true where a query is not padding. Slots without any query get zeros.
+        `real` [B, T] is true where a query is not padding. Slots that no query sees get zeros.
         """
         del weights  # computed in any case
         split = attention.split(attention.query, queries)
@@ -139,7 +139,7 @@ class OverAttention(nn.Module):
 
 
 def _encode(encoder: Encoder, before: Before) -> tuple[Tensor, Tensor]:
-    """The states of the words of previous sentences [B, K, C, V], zero where there are none, and their mask."""
+    """The states [B, K, C, V] of the words of previous sentences, zero for empty sentences, and their mask."""
     real, lengths = before.mask.flatten(0, 1), before.lengths.flatten()
     some = lengths.nonzero().squeeze(1)
     words = before.embedded.new_zeros(*real.shape, encoder.size)

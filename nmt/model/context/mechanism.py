@@ -1,6 +1,6 @@
-"""The contract of context mechanisms, which stand between `Seq2Seq` and its encoder, and what several of them share.
+"""The contract of context mechanisms, which `Seq2Seq` calls in place of its encoder, and functions that they share.
 
-A mechanism is of the source side and keeps nothing: it gets the previous sentences with each sentence.
+A mechanism works on the source side and has no memory: it gets the previous sentences together with each sentence.
 
 Shapes: B sentences, S source tokens, K previous sentences of C tokens, X context tokens in all, E embedding, V value.
 """
@@ -18,9 +18,9 @@ from nmt.system.limits import NotNegative
 
 
 class Before(NamedTuple):
-    """Previous sentences, the nearest one last: embedded [B, K, C, E], mask [B, K, C] true where tokens are real.
+    """Previous sentences, nearest last: embedded [B, K, C, E], mask [B, K, C] true where tokens are real.
 
-    lengths [B, K] are on the CPU: the host chooses shapes by them, and need not wait for a GPU.
+    lengths [B, K] are on the CPU, where the host uses them for shapes without waiting for a GPU.
     """
 
     embedded: Tensor
@@ -29,7 +29,7 @@ class Before(NamedTuple):
 
 
 class Packed(NamedTuple):
-    """The real tokens of several stretches in one row, without gaps: embedded [B, N, E] and mask [B, N].
+    """The real tokens of several sentences in one row, without gaps: embedded [B, N, E] and mask [B, N].
 
     lengths [B] are on the CPU.
     """
@@ -39,7 +39,7 @@ class Packed(NamedTuple):
     lengths: Tensor
 
 
-#: What was observed of several attentions, call by call.
+#: The recorded results of several attentions, call by call.
 Calls = Sequence[Sequence[Attended]]
 #: See `ContextMechanism.shares`.
 Shares = tuple[Tensor | None, Tensor | None]
@@ -48,20 +48,20 @@ Shares = tuple[Tensor | None, Tensor | None]
 class ContextMechanism(nn.Module):
     """Encodes a source with its previous sentences.
 
-    What it leaves behind is an `Encoded` of the source. Where the decoder sees context tokens too, they are slots after
-    the source's own: slot j of a sentence with s tokens is its token j if j < s, else context token j - s, the oldest
-    first. A sentence without context is encoded as without the mechanism.
+    The result is an `Encoded` of the source. If the decoder sees context tokens too, their slots follow those of the
+    source: slot j of a sentence with s tokens is token j if j < s, else context token j - s, oldest first. A sentence
+    without context is encoded as without the mechanism.
 
     Attributes:
-        only_slots: whether it changes nothing but the slots that a decoder attends to.
+        only_slots: whether the mechanism only changes the slots that a decoder attends to.
     """
 
     only_slots = True
 
     def __init__(self, sentences: NotNegative = 0) -> None:
-        """`sentences` is the largest number of previous sentences that it sees.
+        """`sentences` is the largest number of previous sentences that the mechanism sees.
 
-        A mechanism is made with the encoder that it will call, and its own settings by name.
+        Subclasses take the encoder that they will call, and their settings as keyword arguments.
         """
         super().__init__()
         self.sentences = sentences
@@ -71,19 +71,19 @@ class ContextMechanism(nn.Module):
         raise TypeError(f"{type(self).__name__} does not define how it encodes")
 
     def shares(self, layers: Calls, attentions: Calls, mask: Tensor, before: Tensor) -> Shares:
-        """What `forward` weighed, from what was observed of the encoder's self-attentions and of its `attentions`.
+        """The weights that `forward` used, from the recorded results of the encoder's `layers` and of `attentions`.
 
-        Returns the weights among the source's own tokens [B, H, S, S] and, where the context tokens were merged into
-        the slots, the share of each in each slot [B, S, X]. mask [B, S] and before [B, K, C] are those of the tokens.
+        Returns the weights [B, H, S, S] among the source's tokens and, if context tokens were merged into the slots,
+        the share [B, S, X] of each context token in each slot. mask [B, S] and before [B, K, C] mark real tokens.
         """
         del attentions, mask, before
         return all_heads([calls[0] for calls in layers]), None
 
 
 def pack(embedded: Tensor, mask: Tensor, lengths: Tensor) -> Packed:
-    """The real tokens of embedded [B, N, E], in their order, from the start of each row.
+    """Move the real tokens of embedded [B, N, E] to the start of each row, in order.
 
-    `lengths` [B], on the CPU, are those of the mask [B, N].
+    `lengths` [B], on the CPU, are the numbers of real tokens in the mask [B, N].
     """
     longest = int(lengths.max()) if len(lengths) else 0
     order = torch.argsort((~mask).to(torch.uint8), dim=1, stable=True)[:, :longest]
@@ -92,7 +92,7 @@ def pack(embedded: Tensor, mask: Tensor, lengths: Tensor) -> Packed:
 
 
 def rotate(values: Tensor, lengths: Tensor, first: Tensor, axis: int = 1) -> Tensor:
-    """Rows whose first `lengths` [B] entries begin with entry `first` [B] and end with the one before it."""
+    """Rotate the first `lengths` [B] entries of each row so that they begin with entry `first` [B]."""
     positions = torch.arange(values.shape[axis], device=values.device)
     lengths, first = lengths.unsqueeze(1), first.unsqueeze(1)
     order = torch.where(positions < lengths, (positions + first) % lengths.clamp(min=1), positions)

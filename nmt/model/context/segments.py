@@ -1,4 +1,4 @@
-"""The states of previous sentences as more memory, without gradient: Transformer-XL's recurrence, cut to N sentences.
+"""States of previous sentences as additional memory, without gradient: Transformer-XL's recurrence over N sentences.
 
 Shapes: B sentences, S source tokens, K previous sentences of C tokens, X context tokens, V value.
 """
@@ -18,10 +18,10 @@ class Segments(ContextMechanism):
     """The previous sentences are the segment before the source; no gradient flows into it.
 
     Dai et al. 2019, "Transformer-XL: attentive language models beyond a fixed-length context", section 3.2: keys and
-    values of a layer come from [SG(h of the segment before); h], queries from h. The segment is encoded with each
-    source instead of kept from the last batch, so that batches may come in any order; it has no segment before it.
+    values of a layer come from [SG(h of the previous segment); h], queries from h. The segment is encoded again with
+    each source, not kept from the last batch, so that batches may come in any order; the segment itself has no context.
 
-    Encoders without self-attention leave their states of the segment as further slots for the decoder's attention.
+    With encoders without self-attention, the segment's states are additional slots for the decoder's attention.
     """
 
     def __init__(self, encoder: Encoder, *, sentences: NotNegative = 0) -> None:
@@ -42,7 +42,7 @@ class Segments(ContextMechanism):
         of_segment = before.lengths.sum(1)
         segment = pack(before.embedded.flatten(1, 2).detach(), before.mask.flatten(1), of_segment)
         if segment.mask.shape[1] and encoder.recalls:
-            # At the end of its row, so that distances to it do not depend on the longest segment of the batch.
+            # Right-align the segment, so that distances to it do not depend on the longest segment of the batch.
             words = segment.mask.sum(1)
             longest = torch.full_like(words, segment.mask.shape[1])
             past, real = (rotate(part, longest, words) for part in (segment.embedded, segment.mask))
@@ -61,7 +61,7 @@ class Segments(ContextMechanism):
         return encoded._replace(values=joined.embedded, mask=joined.mask)
 
     def shares(self, layers: Calls, attentions: Calls, mask: Tensor, before: Tensor) -> Shares:
-        weights = all_heads([calls[-1] for calls in layers])  # after those of the segment itself
+        weights = all_heads([calls[-1] for calls in layers])  # the last call: earlier ones encode the segment
         lengths = before.sum((1, 2))
         longest = int(lengths.max())
         if weights is None or not longest:
@@ -71,7 +71,7 @@ class Segments(ContextMechanism):
 
 
 def _states(encoder: Encoder, segment: Packed) -> tuple[Tensor, Tensor | None]:
-    """The values [B, X, V] of a segment, and the keys if there are any; zero in rows without tokens."""
+    """The values [B, X, V] of a segment, and its keys or None; zero in rows without tokens."""
     filled = segment.lengths.nonzero().squeeze(1)
     rows = moved(filled, segment.mask.device)
     encoded: Encoded = encoder(

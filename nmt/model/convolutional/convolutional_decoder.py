@@ -1,4 +1,4 @@
-"""The convolutional decoder: a whole target at once in training; in search a layer keeps its last k - 1 inputs."""
+"""The convolutional decoder: whole targets at once in training; in search, each layer keeps its last k - 1 inputs."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, cast
@@ -21,9 +21,9 @@ from nmt.system.limits import Fraction, Layers, Positive
 
 
 class ConvolutionState(NamedTuple):
-    """What N hypotheses hand to their next step.
+    """The state of N hypotheses between two steps.
 
-    steps [N], inputs [N, L, k - 1, D] (the last ones of each of L layers), the state of each layer's attention.
+    steps [N], inputs [N, L, k - 1, D] (the last inputs of each of L layers), the state of each layer's attention.
     """
 
     steps: Tensor
@@ -37,14 +37,15 @@ class ConvolutionState(NamedTuple):
 
 
 class AttentiveConvolution(GatedConvolution):
-    """A gated convolution, then attention to the source with d_i = W_d h_i + b_d + g_i; g_i is the word before.
+    """A gated convolution, then attention to the source with the query d_i = W_d h_i + b_d + g_i.
 
-    The context c_i = sum_j a_ij (z_j + e_j), times S (1/S)^1/2 for S source words, is added to h_i. The sum is scaled
-    as that of a convolution. Gehring et al. 2017, section 3.3, eq. 1 and 2, and section 3.4.
+    g_i is the embedding of the previous word, with its position. The context c_i = sum_j a_ij (z_j + e_j), times S
+    (1/S)^1/2 for S source words, is added to h_i. This sum is scaled like the sum around a convolution. Gehring et al.
+    2017, section 3.3, eq. 1 and 2, and section 3.4.
     """
 
     def __init__(self, attention: Attention, size: int, query_size: int, kernel_size: int, dropout: float) -> None:
-        """`query_size` is that of g."""
+        """`query_size` is the size of g."""
         super().__init__(size, kernel_size, dropout)
         self.query = NormalLinear(size, query_size)
         self.attention = attention
@@ -52,7 +53,7 @@ class AttentiveConvolution(GatedConvolution):
     def attend(
         self, x: Tensor, words: Tensor, memory: Memory, steps: Tensor, state: AttentionState, weights: bool
     ) -> tuple[Tensor, Attended]:
-        """Add the context to x [N, T, D], for words g [N, T, E] at steps [N, T]; the rest as `Attention` has it."""
+        """Add the context to x [N, T, D], for words g [N, T, E] at steps [N, T]; other arguments as in `Attention`."""
         attended = self.attention(self.query(x) + words, memory, steps, state, weights=weights)
         lengths = memory.mask.sum(-1).to(x.dtype).repeat_interleave(len(x) // len(memory.mask))[:, None, None]
         return (x + lengths.sqrt() * attended.context) * HALF_VARIANCE, attended
@@ -76,9 +77,9 @@ class ConvolutionalDecoder(LayeredDecoder[ConvolutionState]):
         dropout: Fraction = 0.0,
         weight_norm: bool = False,
     ) -> None:
-        """Settings are those of the encoder; `kernel_size` counts a word and those before it.
+        """Settings as in the encoder; `kernel_size` counts a word and the words before it.
 
-        Slots of another size than an embedding pass through a linear layer, as the paper's do in its encoder.
+        A linear layer maps slots to the embedding size if they differ, like the last layer of the paper's encoder.
 
         Raises:
             UserError: the attention would need a readout, or the positions are for self-attention.
@@ -98,11 +99,11 @@ class ConvolutionalDecoder(LayeredDecoder[ConvolutionState]):
         self.take([layer.attention for layer in self.layers], "conv")
         self.exit = NormalLinear(size, embedding_size)
         self.size, self.kernel_size, self.features = size, kernel_size, embedding_size
-        # A fresh model's features are 2 to 4 times as large as the embeddings they come from, E^-1/2: contexts, whose
-        # slots share a mean, are scaled as if they shared none. Tied logits then have a deviation of 0.3 to 1.
+        # A fresh model's features are 2 to 4 times as large as embeddings, E^-1/2: the scale of contexts assumes slots
+        # without a common mean, but they have one. With this factor, tied logits have a deviation of 0.3 to 1.
         self.logit_scale = 0.25 * embedding_size**0.5
         self.learned_positions = self.entrance.positions.learned_positions
-        # What a step reads goes through the convolutions of the layers above into later steps.
+        # Convolutions in higher layers carry a step's context into later steps.
         self.carries_contexts = layers > 1 and kernel_size > 1
         if weight_norm:
             normalise_weights(self)

@@ -1,4 +1,4 @@
-"""The convolutional encoder: a word sees its neighbours, and with every layer their neighbours."""
+"""The convolutional encoder: each word sees its neighbours, and each layer widens the neighbourhood."""
 
 from collections.abc import Callable, Sequence
 from typing import cast
@@ -20,7 +20,7 @@ from nmt.system.limits import Fraction, Layers, Positive
 class ConvolutionalEncoder(Encoder):
     """Layers of gated convolutions. Keys are their outputs z_j, values z_j + e_j. Gehring et al. 2017, section 3.
 
-    e_j is the embedding of word j with its position. It has no last state.
+    e_j is the embedding of word j with its position. The encoder has no last state.
     """
 
     def __init__(
@@ -34,10 +34,10 @@ class ConvolutionalEncoder(Encoder):
         dropout: Fraction = 0.0,
         weight_norm: bool = False,
     ) -> None:
-        """`positions` makes positions for embeddings of a size E, which is that of a slot; `size` is D in every layer.
+        """`positions` makes the positions for embeddings of size E, also the size of a slot; `size` is D in all layers.
 
-        A layer's output depends on `kernel_size` words; of an even number one more to the right. `dropout` is that of
-        the inputs of a layer; `weight_norm` is for all linear layers.
+        A layer's output depends on `kernel_size` words; an even number includes one more word on the right. `dropout`
+        acts on the inputs of each layer; `weight_norm` normalises the weights of all linear layers.
         """
         super().__init__()
         self.size = embedding_size

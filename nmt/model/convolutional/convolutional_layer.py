@@ -1,10 +1,10 @@
-"""What encoder and decoder share: a gated convolution, and linear layers that keep the variance of their inputs.
+"""Layers of both encoder and decoder: a gated convolution, and linear layers that keep the variance of their inputs.
 
-Gehring et al. 2017, section 3. Left out of it is the scaling of the encoder's gradient by the number of attentions: it
-is for plain gradient descent, and Adam divides a constant factor of a gradient out again. Weight normalisation is an
-option, and never that of the softmax, whose matrix can be tied to embeddings.
+Gehring et al. 2017, section 3, without scaling the encoder's gradient by the number of attentions: this matters for
+plain gradient descent, but Adam cancels constant factors of a gradient. Weight normalisation is optional, and never
+applies to the softmax, whose matrix can be tied to embeddings.
 
-Shapes: N rows (sentences or hypotheses), T words of each, D the size of a word's vector, E of an embedding.
+Shapes: N rows (sentences or hypotheses), T words per row, D the size of a word's vector, E of an embedding.
 """
 
 from collections.abc import Callable
@@ -17,18 +17,18 @@ from nmt.kernels.dropout import Dropout
 from nmt.model.positions import Positions, TransformerXL
 from nmt.system.errors import SettingError
 
-#: The sum of two vectors of equal variance, times this, has that variance. Section 3.4.
+#: Scales the sum of two vectors of equal variance back to that variance. Section 3.4.
 HALF_VARIANCE = 0.5**0.5
 
 
 class NormalLinear(nn.Module):
     """W x + b. W starts normal with variance gain * keep / I, b zero. Section 3.5.
 
-    With weight normalisation a row of W is g v / |v|, and g and v learn. Salimans and Kingma 2016, eq. 2.
+    With weight normalisation, a row of W is g v / |v|, and g and v are learned. Salimans and Kingma 2016, eq. 2.
     """
 
     def __init__(self, inputs: int, outputs: int, keep: float = 1.0, gain: float = 1.0) -> None:
-        """`keep` is the share of the inputs that dropout leaves; `gain` is 4 before a gate, which halves its input."""
+        """`keep` is the share of inputs that dropout keeps; `gain` is 4 before a gate, which halves its input."""
         super().__init__()
         self.weight = nn.Parameter(torch.empty(outputs, inputs))
         self.bias = nn.Parameter(torch.empty(outputs))
@@ -37,7 +37,7 @@ class NormalLinear(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw W, or v and its lengths, and make b zero."""
+        """Draw W and make b zero; with weight normalisation, draw v and set g to the lengths of its rows."""
         nn.init.normal_(self.weight, std=self.deviation)
         nn.init.zeros_(self.bias)
         if self.g is not None:
@@ -53,7 +53,7 @@ class NormalLinear(nn.Module):
 
 
 def normalise_weights(module: nn.Module) -> None:
-    """Turn on the weight normalisation of all layers of a module."""
+    """Turn on weight normalisation in all `NormalLinear` layers of a module."""
     for layer in module.modules():
         if isinstance(layer, NormalLinear):
             layer.g = nn.Parameter(torch.empty_like(layer.bias))
@@ -61,10 +61,10 @@ def normalise_weights(module: nn.Module) -> None:
 
 
 class PositionedEntrance(nn.Module):
-    """e_j, an embedding with its position, and W e_j + b, with which the first layer begins. Sections 3.1 and 3.2."""
+    """e_j, an embedding with its position, and W e_j + b, the input of the first layer. Sections 3.1 and 3.2."""
 
     def __init__(self, positions: Callable[..., Positions], embedding_size: int, size: int, keep: float) -> None:
-        """`keep` is the share of the embeddings that dropout leaves.
+        """`keep` is the share of the embeddings that dropout keeps.
 
         Raises:
             SettingError: the positions are for self-attention.
@@ -86,12 +86,12 @@ class PositionedEntrance(nn.Module):
 class GatedConvolution(nn.Module):
     """h_i = 0.5^1/2 (v(W [x_i, x_(i + 1), ..., x_(i + k - 1)] + b) + h'_i), with v([a; b]) = a sigmoid(b).
 
-    x are the inputs with dropout and with k - 1 more than there are words: padding on both sides, or the words before.
+    x are the inputs after dropout, with k - 1 additional vectors: padding on both sides, or the previous words.
     h'_i is the vector of word i before the layer. Sections 3.2 and 3.4.
     """
 
     def __init__(self, size: int, kernel_size: int, dropout: float) -> None:
-        """`kernel_size` is k; `dropout` is that of the inputs."""
+        """`kernel_size` is k; `dropout` acts on the inputs."""
         super().__init__()
         self.kernel_size = kernel_size
         self.linear = NormalLinear(kernel_size * size, 2 * size, keep=1 - dropout, gain=4.0)

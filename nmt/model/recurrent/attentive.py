@@ -1,4 +1,4 @@
-"""What the wirings with attention share: the memory, and asking it at a step or at all steps of a target."""
+"""Base class of recurrent decoders with attention: the memory, and attending at one step or at all steps."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, cast
@@ -20,10 +20,10 @@ from nmt.system.errors import SettingError, UserError
 
 
 class RecurrentMemory(NamedTuple):
-    """The attention's memory of B sentences; `folded` if its values [B, 1, S, R + U] are multiplied already.
+    """The attention's memory of B sentences; `folded` if its values [B, 1, S, R + U] are already multiplied.
 
-    R is 3D where contexts go into the recurrence and U the number of units where the readout sees them, else 0.
-    lower: the memories of the attention of the layers below the top, with multi-step attention.
+    R is 3D if contexts go into the recurrence, else 0. U is the number of units if the readout sees them, else 0.
+    lower: with multi-step attention, the memories of the layers below the top layer.
     """
 
     products: Products
@@ -38,10 +38,10 @@ class RecurrentMemory(NamedTuple):
 
 
 class ContextGates(nn.Module):
-    """What a context adds to the gates of a layer, W c without a bias."""
+    """The product W c of a context for the gates of a layer, without a bias."""
 
     def __init__(self, context_size: int, size: int) -> None:
-        """`size` is that of the layer's state."""
+        """`size` is the size D of the layer's state."""
         super().__init__()
         self.weight = nn.Parameter(torch.empty(3 * size, context_size))
         self.reset_parameters()
@@ -53,10 +53,10 @@ class ContextGates(nn.Module):
 
 
 class AttentiveDecoder(RecurrentDecoder[RecurrentMemory]):
-    """A recurrent decoder with attention to the source: one, or with multi-step attention one in each layer.
+    """A recurrent decoder with one attention to the source, or with multi-step attention in each layer.
 
-    `attention` is that of the top layer, `lower` has those below it. Multi-step attention is that of Gehring et al.
-    2017, section 3.3, whose layers are convolutions.
+    `attention` belongs to the top layer, `lower` to the layers below. Multi-step attention is from Gehring et al. 2017,
+    section 3.3, where layers are convolutions.
     """
 
     def __init__(
@@ -69,11 +69,11 @@ class AttentiveDecoder(RecurrentDecoder[RecurrentMemory]):
         dropout: float,
         multi_step: bool,
     ) -> None:
-        """`fed` and the others are as in `RecurrentDecoder`; `multi_step` is attention in every layer.
+        """`multi_step` puts an attention into every layer; other arguments as in `RecurrentDecoder`.
 
         Raises:
-            SettingError: there is only one layer.
-            UserError: each layer's attention would choose among slots for the readout.
+            SettingError: `multi_step` with only one layer.
+            UserError: `multi_step` with attention that lets the readout choose among slots.
         """
         super().__init__(parts, fed, size, layers, first_state, dropout)
         below = range(layers - 1) if multi_step else ()
@@ -114,10 +114,10 @@ class AttentiveDecoder(RecurrentDecoder[RecurrentMemory]):
 
     @property
     def attends_plainly(self) -> bool:
-        """Whether there is one layer, and the attention is one that a fused recurrence computes.
+        """Whether there is one layer, and a fused recurrence can compute the attention.
 
-        That is an additive score or a dot product without projections or coverage, a global window, a softmax, a soft
-        read, and no dropout of the weights.
+        It can compute an additive score or a dot product without projections or coverage, a global window, a softmax
+        and a soft read, without dropout of the weights.
         """
         attention = self.attention
         return (
@@ -147,7 +147,7 @@ class AttentiveDecoder(RecurrentDecoder[RecurrentMemory]):
         return Query(*form) if isinstance(form, AdditiveForm) else None
 
     def projected(self, memory: Memory, shares: Tensor) -> ProjectedMemory:
-        """The memory as a fused recurrence needs it, the scale of a product in its keys."""
+        """The memory for a fused recurrence; the scale of a product is multiplied into the keys."""
         form, keys = self.attention.score.form, memory.keys[:, 0]
         if isinstance(form, Product) and form.scale != 1:
             keys = keys * form.scale
@@ -161,9 +161,9 @@ class AttentiveDecoder(RecurrentDecoder[RecurrentMemory]):
         gru: tuple[Tensor, Tensor],
         inner: Inner | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """The fused recurrence: states [B, T, D], contexts [B, T, C] and weights [B, T, S].
+        """Run the fused recurrence; return states [B, T, D], contexts [B, T, C] and weights [B, T, S].
 
-        Takes the first state [B, D] and weight and bias of the product of the states that attend.
+        Takes the first state [B, D], and in `gru` weight and bias for the product of the states that attend.
         """
         slots, products = memory.attention, memory.products
         values = slots.values[:, 0]
@@ -186,12 +186,12 @@ class AttentiveDecoder(RecurrentDecoder[RecurrentMemory]):
         memories = [
             each.remember(encoded.values, encoded.mask, encoded.keys, encoded.pins) for each in self.source_attentions
         ]
-        # Every step adds to the gradient of the keys, which bfloat16 would round each time.
+        # In float32: every step adds to the gradient of the keys, and bfloat16 would round each sum.
         memories = [memory._replace(keys=at_least_float32(memory.keys)) for memory in memories]
         states = (each.start(memory) for each, memory in zip(self.source_attentions, memories, strict=True))
         state = self.first(encoded, tuple(part for parts in states for part in parts))
         *lower, memory = memories
-        # Values that several heads project are no longer what the products multiply.
+        # Not with projected values: the products multiply contexts after the output projection.
         folded = searching and self.attention.out is None and is_fast()
         if folded:
             shares = [share for share in self.shares(memory.values, products) if share is not None]
@@ -199,7 +199,7 @@ class AttentiveDecoder(RecurrentDecoder[RecurrentMemory]):
         return RecurrentMemory(products, memory, folded, tuple(lower)), state
 
     def shares(self, contexts: Tensor, products: Products, folded: bool = False) -> tuple[Tensor | None, Tensor | None]:
-        """What contexts [..., C], or [..., R + U] that are folded, add to the gates and to the readout's units."""
+        """The products of contexts [..., C] for gates and readout; `folded` contexts [..., R + U] are only split."""
         context_weight, readout = products.context, products.readout.context
         if folded:
             recurrent = 0 if context_weight is None else context_weight.shape[0]
@@ -211,7 +211,7 @@ class AttentiveDecoder(RecurrentDecoder[RecurrentMemory]):
     def ask(
         self, layer: int, queries: Tensor, state: RecurrentState, memory: RecurrentMemory, weights: bool
     ) -> Attended:
-        """Ask the attention of a layer with the queries [N, D] of one step, or [B, T, D] of whole targets.
+        """Attend in a layer with the queries [N, D] of one step, or [B, T, D] of whole targets.
 
         The result has axes [N, T], or [N, 1] at one step.
         """
@@ -232,7 +232,7 @@ class AttentiveDecoder(RecurrentDecoder[RecurrentMemory]):
         weights: bool,
         lower: Sequence[Attended] = (),
     ) -> Seen:
-        """Ask the attention of the top layer; what is seen has the weights, terms and states of `lower`, too."""
+        """Attend in the top layer; the result also has the weights, terms and states of `lower`."""
         rows = queries.shape[:-1]
         attended = self.ask(len(self.lower), queries, state, memory, weights)
         gates, units = self.shares(attended.context.reshape(*rows, -1), memory.products, memory.folded)
@@ -250,9 +250,9 @@ class AttentiveDecoder(RecurrentDecoder[RecurrentMemory]):
     def update_attending(
         self, gates: Tensor, state: RecurrentState, memory: RecurrentMemory, weights: bool
     ) -> tuple[Tensor, Tensor, list[Attended]]:
-        """`update`, and what the layers below the top attended to.
+        """`update`, and the attention results of the layers below the top layer.
 
-        With multi-step attention each of them asks with its new state, and the layer above takes its context in.
+        With multi-step attention, each of these layers attends with its new state; the next layer reads the context.
         """
         lower: list[Attended] = []
 

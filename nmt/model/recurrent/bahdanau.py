@@ -15,12 +15,12 @@ from nmt.system.limits import Fraction, Layers, Positive
 class Bahdanau(AttentiveDecoder):
     """c_t = attend(s_{t-1}); s_t = GRU(s_{t-1}, [y_{t-1}; c_t]).
 
-    Bahdanau, Cho, Bengio 2015, section 3.1 (readout from s_t, eq. 4) and appendix A.2. With `previous_state` the
-    readout sees s_{t-1}, as in the appendix. s_{t-1} and c_t have seen no further than y_{t-2}: a readout has to see
-    s_t or y_{t-1} itself, and others are refused.
+    Bahdanau, Cho, Bengio 2015, section 3.1 (readout from s_t, eq. 4) and appendix A.2. With `previous_state`, the
+    readout sees s_{t-1}, as in the appendix. s_{t-1} and c_t depend on words up to y_{t-2} only, so the readout must
+    see s_t or y_{t-1} itself; any other readout is an error.
 
-    With several layers s_{t-1} is the state of the top one, and c_t goes into the first. With `multi_step` each layer
-    attends with its own previous state and takes its own context in; the readout sees that of the top layer.
+    With several layers, s_{t-1} is the top layer's state, and c_t goes into the first layer. With `multi_step`, each
+    layer attends with its previous state and reads its own context; the readout sees the top layer's context.
     """
 
     PAPER_FIRST_STATE = "backward"
@@ -37,7 +37,7 @@ class Bahdanau(AttentiveDecoder):
         multi_step: bool = False,
         dropout: Fraction = 0.0,
     ) -> None:
-        """Settings are those of every wiring with attention, and `previous_state`.
+        """Settings as in `AttentiveDecoder`, and `previous_state`.
 
         Raises:
             UserError: no word would depend on the one before it.
@@ -57,7 +57,7 @@ class Bahdanau(AttentiveDecoder):
             self.readout.equation = self.readout.equation.replace("s_t", "s_(t-1)")
 
     def context_weight(self, fed: Tensor) -> Tensor:
-        """The top layer's context goes into the first layer, or with multi-step attention into the top one."""
+        """The top layer's context goes into the first layer, or with multi-step attention into the top layer."""
         return product_type(self.upper[-1].weight) if self.multi_step else fed
 
     def transition(
@@ -67,7 +67,7 @@ class Bahdanau(AttentiveDecoder):
         lower = [self.ask(layer, state.hidden[:, layer], state, memory, weights) for layer in range(count)]
         seen = self.attend(before, state, memory, weights, lower)
         assert seen.gates is not None
-        # Layer by layer from the first; without multi-step attention there is one context, and it goes into the first.
+        # One entry per layer from the first; without multi-step attention only one context, for the first layer.
         matrices = (memory.products.fed, *memory.products.upper)[:count]
         into = [linear(attended.context[:, 0], matrix) for attended, matrix in zip(lower, matrices, strict=True)]
         into.append(seen.gates)
@@ -78,7 +78,7 @@ class Bahdanau(AttentiveDecoder):
     def forward(
         self, embedded: Tensor, state: RecurrentState, memory: RecurrentMemory, *, weights: bool = True
     ) -> Decoded:
-        """The whole target, by the fused kernel where it computes exactly this attention and these layers."""
+        """Decode the whole target, with the fused kernel if it supports this attention and these layers."""
         if not self.is_fused(memory):
             return super().forward(embedded, state, memory, weights=weights)
         first, (_, weight_hh, _, bias_hh) = state.hidden[:, 0], layer_parameters(self.rnn)

@@ -16,9 +16,9 @@ from nmt.system.limits import Fraction, Layers, Positive
 class Conditional(AttentiveDecoder):
     """s'_t = GRU_1(s_{t-1}, y_{t-1}); c_t = attend(s'_t); s_t = GRU_2(s'_t, c_t).
 
-    Sennrich et al. 2017 (Nematus), section 2. With several layers the first transition is the stack of them, and the
-    second one moves its top layer. With `multi_step` each layer of the stack attends with its state, and the layer
-    above takes the context in.
+    Sennrich et al. 2017 (Nematus), section 2. With several layers, the first transition is the stack of layers, and
+    the second transition updates the top layer's state. With `multi_step`, each layer of the stack attends with its
+    state, and the next layer reads the context.
     """
 
     PAPER_FIRST_STATE = "mean"
@@ -54,7 +54,7 @@ class Conditional(AttentiveDecoder):
     def forward(
         self, embedded: Tensor, state: RecurrentState, memory: RecurrentMemory, *, weights: bool = True
     ) -> Decoded:
-        """The whole target, by the fused kernel where it computes exactly this attention and these layers."""
+        """Decode the whole target, with the fused kernel if it supports this attention and these layers."""
         if not self.is_fused(memory):
             return super().forward(embedded, state, memory, weights=weights)
         _, weight_hh, _, bias_hh = layer_parameters(self.rnn)

@@ -1,4 +1,4 @@
-"""Where the recurrence of a decoder starts."""
+"""The state of a recurrent decoder before the first step."""
 
 from typing import Annotated
 
@@ -16,12 +16,12 @@ FirstStateKind = Annotated[str, one_of(*FIRST_STATES)]
 class FirstState(nn.Module):
     """Encoded -> the state before the first step.
 
-    backward: s_0 = tanh(W_s of the backward encoder's state at the first word). Bahdanau 2015, appendix A.2.2. With an
-        encoder of one direction, of its state at the last word.
-    last: the encoder's last state layer by layer, through a linear bridge where sizes differ. Luong 2015, section 3.
-    mean: tanh(W of the mean of the encoder's states). Sennrich et al. 2017 (Nematus), section 2.
+    backward: s_0 = tanh(W_s h), with the backward encoder's state h at the first word. Bahdanau 2015, appendix A.2.2.
+        With a unidirectional encoder, h is its state at the last word.
+    last: the encoder's last state of each layer, through a linear layer if sizes differ. Luong 2015, section 3.
+    mean: tanh(W h), with the mean h of the encoder's states. Sennrich et al. 2017 (Nematus), section 2.
     zero: zeros.
-    auto: what the paper of the wiring has, or mean where that needs a last state and the encoder has none.
+    auto: the kind in the decoder's paper; mean if that kind needs a last state and the encoder has none.
     """
 
     KINDS = FIRST_STATES
@@ -54,7 +54,7 @@ class FirstState(nn.Module):
             self.linear = nn.Linear(sizes.value, size)
 
     def forward(self, encoded: Encoded) -> Tensor:
-        """hidden [B, L, D], in float32 at least: a state that is carried on is never in bfloat16."""
+        """The state [B, L, D], in float32 at least: recurrent states are never in bfloat16."""
         hidden = self._hidden(encoded)
         return hidden.to(torch.promote_types(hidden.dtype, torch.float32))
 
@@ -76,7 +76,7 @@ class FirstState(nn.Module):
         assert last is not None
         count = last.shape[1]
         layers = [min(layer + max(0, count - self.layers), count - 1) for layer in range(self.layers)]
-        stacked = torch.stack([last[:, layer] for layer in layers], 1)  # an index of the host would be copied
+        stacked = torch.stack([last[:, layer] for layer in layers], 1)  # a list as index would be copied to the device
         if self.linear is not None:
             stacked = self.linear(stacked)
         return stacked

@@ -15,9 +15,8 @@ from nmt.system.limits import Fraction, Layers, Positive
 class Luong(AttentiveDecoder):
     """h_t = GRU(h_{t-1}, [y_{t-1}; htilde_{t-1}]); c_t = attend(h_t).
 
-    Luong, Pham, Manning 2015, sections 3 and 3.3. htilde_t, the readout's features, is fed to the next step's input
-    unless `input_feeding` is off. With `multi_step` each layer attends with its state, and the layer above takes the
-    context in.
+    Luong, Pham, Manning 2015, sections 3 and 3.3. With `input_feeding`, htilde_t, the readout's features, is part of
+    the next step's input. With `multi_step`, each layer attends with its state, and the next layer reads the context.
     """
 
     PAPER_FIRST_STATE = "last"
@@ -53,7 +52,7 @@ class Luong(AttentiveDecoder):
 
     @property
     def has_fast_path(self) -> bool:
-        """All steps at once, or with input feeding the fused recurrence, which knows a tanh readout."""
+        """Whether all steps run at once, or with input feeding in the fused recurrence, which needs a tanh readout."""
         return self.at_once or (
             self.input_feeding and isinstance(self.readout, Tanh) and self.attends_plainly and is_fast()
         )
@@ -72,7 +71,7 @@ class Luong(AttentiveDecoder):
     def forward(
         self, embedded: Tensor, state: RecurrentState, memory: RecurrentMemory, *, weights: bool = True
     ) -> Decoded:
-        """The whole target, by the fused kernel where it computes exactly this attention, these layers and readout."""
+        """Decode the whole target, with the fused kernel if it supports this attention, these layers and readout."""
         if self.at_once or not self.is_fused(memory):
             return super().forward(embedded, state, memory, weights=weights)
         slots, readout = memory.attention, memory.products.readout

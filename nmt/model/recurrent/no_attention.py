@@ -1,4 +1,4 @@
-"""The decoder without attention: the baseline. One vector is all that it knows of the source."""
+"""The baseline decoder without attention, which sees the source as a single vector."""
 
 from typing import Literal, NamedTuple
 
@@ -14,7 +14,7 @@ from nmt.system.limits import Fraction, Layers, Positive
 
 
 class Summary(NamedTuple):
-    """What the summary of B sentences adds to the gates [B, 3D] and to the readout's units [B, U]."""
+    """The products of B sentences' summaries for the gates [B, 3D] and for the readout's units [B, U]."""
 
     products: Products
     gates: Tensor
@@ -26,10 +26,10 @@ class Summary(NamedTuple):
 
 
 class NoAttention(RecurrentDecoder[Summary]):
-    """The encoder's last state, or the mean of its values if it has none, at the first step or at every step.
+    """A decoder that sees a summary of the source: the encoder's last state, or the mean of its values without one.
 
-    `summary=first`: it is the first state only (Sutskever, Vinyals, Le 2014). `summary=every`: every step's input and
-    the readout see it too (Cho et al. 2014). It has no weights.
+    `summary=first`: the summary is the first state only (Sutskever, Vinyals, Le 2014). `summary=every`: it is also part
+    of every step's input and of the readout's input (Cho et al. 2014). There are no attention weights.
     """
 
     PAPER_FIRST_STATE = "last"
@@ -44,10 +44,10 @@ class NoAttention(RecurrentDecoder[Summary]):
         summary: Literal["first", "every"] = "every",
         dropout: Fraction = 0.0,
     ) -> None:
-        """Settings are those of every wiring, and `summary`; no attention is made.
+        """Settings as in `RecurrentDecoder`, and `summary`; no attention is made.
 
         Raises:
-            UserError: the model would never see a source, or say the same word over and over.
+            UserError: the model would never see a source, or would predict the same word at every step.
         """
         if summary == "first" and first_state == "zero":
             raise UserError(

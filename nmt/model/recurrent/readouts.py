@@ -14,12 +14,12 @@ from torch import Tensor, nn
 from nmt.system.errors import UserError
 from nmt.system.limits import Positive
 
-#: Vectors [..., I] -> units [..., U], linear and without a bias.
+#: A linear map without a bias: vectors [..., I] -> units [..., U].
 Product = Callable[[Tensor], Tensor]
 
 
 class Parts(NamedTuple):
-    """A readout before its nonlinearity as a sum: a product for each input it sees, and a bias [U]."""
+    """A readout's sum before the nonlinearity: a product for each input that it sees, and a bias [U]."""
 
     state: Product | None
     word: Product | None
@@ -28,17 +28,17 @@ class Parts(NamedTuple):
 
 
 class Readout(nn.Module):
-    """The contract: one linear layer of what the readout sees, and a nonlinearity.
+    """Base class of readouts: one linear layer of the inputs, and a nonlinearity.
 
-    A readout says in `__init__` what it sees, in the order of its matrix, and defines `activate`.
+    A subclass passes its inputs to `__init__`, in the order of the matrix's columns, and defines `activate`.
     """
 
     linear: nn.Linear | nn.Identity
-    #: For people who look at a translation.
+    #: Shown with translations.
     equation = ""
 
     def __init__(self, sees: Mapping[str, int], size: int, *, units: int | None = None, bias: bool = True) -> None:
-        """`sees` has the sizes of "state", "word" and "context" or some of them; `size` is F, `units` U if not F."""
+        """`sees` has the size of each input: "state", "word", "context" or some; `size` is F, `units` is U if not F."""
         super().__init__()
         self.sees, self.size = dict(sees), size
         self.linear = nn.Linear(sum(sees.values()), size if units is None else units, bias=bias)
@@ -53,12 +53,12 @@ class Readout(nn.Module):
         return self.activate(self.linear(torch.cat([inputs[name] for name in self.sees], -1)))
 
     def columns(self) -> dict[str, Tensor]:
-        """The columns [U, I] of the matrix for each input."""
+        """The matrix's columns [U, I] for each input, by name."""
         assert isinstance(self.linear, nn.Linear)
         return dict(zip(self.sees, self.linear.weight.split(list(self.sees.values()), 1), strict=True))
 
     def parts(self) -> Parts:
-        """What each input adds to the units."""
+        """The products of the inputs, and the bias, whose sum is the units."""
         if isinstance(self.linear, nn.Identity):
             products: dict[str, Product] = dict.fromkeys(self.sees, self.linear)
             bias = None
@@ -72,7 +72,7 @@ class Readout(nn.Module):
 
 
 class Maxout(Readout):
-    """t = maxout(U_o s + V_o E y + C_o c), pairs of units. Bahdanau, Cho, Bengio 2015, appendix A.2.2."""
+    """t = maxout(U_o s + V_o E y + C_o c) over pairs of units. Bahdanau, Cho, Bengio 2015, appendix A.2.2."""
 
     equation = "r_t = maxout(U_o s_t + V_o E y_(t-1) + C_o c_t)"
 
@@ -87,7 +87,7 @@ class Maxout(Readout):
 class Tanh(Readout):
     """htilde = tanh(W_c [c; h]), the attentional layer. Luong, Pham, Manning 2015, eq. 5.
 
-    With `word` it sees the previous word too, tanh(W_c [c; h; E y]): Sennrich et al. 2017 (Nematus), section 2.
+    With `word`, it also sees the previous word: tanh(W_c [c; h; E y]). Sennrich et al. 2017 (Nematus), section 2.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class Tanh(Readout):
 
 
 class FromState(Readout):
-    """The state alone, through a linear layer where the sizes differ."""
+    """The state alone, through a linear layer if the sizes differ."""
 
     equation = "r_t = s_t, through a linear layer where sizes differ"
 
@@ -113,12 +113,12 @@ class FromState(Readout):
 
 
 class FromContext(Readout):
-    """The context alone, through a linear layer where the sizes differ."""
+    """The context alone, through a linear layer if the sizes differ."""
 
     equation = "r_t = c_t, through a linear layer where sizes differ"
 
     def __init__(self, state_size: int, embedding_size: int, context_size: int, size: Positive) -> None:
-        """Sizes as every readout has them.
+        """Sizes as in other readouts.
 
         Raises:
             UserError: there is no context.
@@ -134,8 +134,8 @@ class FromContext(Readout):
 
 
 def product_type(weight: Tensor) -> Tensor:
-    """A matrix in the type that products run in: under autocast it is cast here, once, not at every step."""
+    """Cast a matrix to the type of products: under autocast once here, instead of at every step."""
     device = weight.device.type
-    if device == "meta":  # weights that are counted only
+    if device == "meta":  # a model that is only built to count its weights
         return weight
     return weight.to(torch.get_autocast_dtype(device)) if torch.is_autocast_enabled(device) else weight

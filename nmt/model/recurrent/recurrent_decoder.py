@@ -1,12 +1,12 @@
-"""The recurrent decoder: what every wiring shares, a stack of GRU layers, a first state and a readout.
+"""Base class of recurrent decoders: a stack of GRU layers, a first state and a readout.
 
-A wiring is one `transition`, written over gate inputs: what the word, the context and the features fed back add to the
-gates of the first layer. The same transition serves search, one step of N hypotheses, and training, a step of B targets
-or all their steps at once. A context is a weighted sum of values, so W c_t = sum_j a_tj (W v_j): search multiplies the
-values of a sentence once (`RecurrentMemory.folded`), where it would multiply the contexts of K hypotheses T times.
+A wiring is a decoder that defines one `transition`. It works on gate inputs: the products of the word, the context and
+the fed-back features for the gates of the first layer. The same transition serves search (one step of N hypotheses)
+and training (one step or all steps of B targets). A context is a weighted sum of values, so W c_t = sum_j a_tj (W v_j):
+search multiplies a sentence's values once (`RecurrentMemory.folded`), not the contexts of K hypotheses T times.
 
 Shapes: N hypotheses or B targets at one step; the axes [...] are [N] at one step and [B, T] for a whole target. D is
-the size of the state, L counts layers, C is the size of a context, U that of the readout's units.
+the size of the state, L the number of layers, C the size of a context, U the number of the readout's units.
 """
 
 import functools
@@ -28,9 +28,9 @@ linear = nn.functional.linear
 
 
 class RecurrentState(NamedTuple):
-    """What a step hands to the next.
+    """The state between two steps.
 
-    hidden [N, L, D], feed [N, F or 0] (the features that are fed back), steps [N], the attention's [N, ...].
+    hidden [N, L, D], feed [N, F or 0] (the fed-back features), steps [N], and the attention's state [N, ...].
     """
 
     hidden: Tensor
@@ -45,11 +45,11 @@ class RecurrentState(NamedTuple):
 
 
 class Products(NamedTuple):
-    """What is linear in a decoder, its matrices taken apart once a batch.
+    """The matrices of a decoder's products, split by input once per batch.
 
-    word [3D, E] and fed [3D, I] act on the inputs of the first layer, context [R, C] on a context on its way into the
-    recurrence (R is 3D for its gates; None if it takes none), readout on the inputs of the readout. upper [3D, C] act
-    on the contexts that go into the second layer and those above it; none do without multi-step attention.
+    word [3D, E] and fed [3D, I] multiply the inputs of the first layer. context [R, C], with R = 3D for the gates,
+    multiplies contexts that go into the recurrence; None if none do. readout has the products of the readout. upper
+    [3D, C] multiply contexts for the second and higher layers; empty without multi-step attention.
     """
 
     word: Tensor
@@ -60,12 +60,12 @@ class Products(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What a step took from the source, multiplied already.
+    """The attention's result at a step, already multiplied for the recurrence and the readout.
 
-    gates [..., R]: what the context adds to gate inputs; None where it does not go into the recurrence.
-    units [..., U]: what it adds to the units of the readout; None where the readout does not see it.
-    weights [..., H, S] at one step, [B, H, T, S] for a whole target. state: the attention's next one.
-    choices: slots among which the readout is left to choose, as units [..., J, U] and log-weights [..., J].
+    gates [..., R]: the context's product for the gate inputs; None if the context does not go into the recurrence.
+    units [..., U]: the context's product for the readout's units; None if the readout does not see the context.
+    weights [..., H, S] at one step, [B, H, T, S] for a whole target. state: the attention's next state.
+    choices: slots from which the readout chooses, as units [..., J, U] and log-weights [..., J].
     """
 
     gates: Tensor | None
@@ -77,7 +77,7 @@ class Seen(NamedTuple):
 
 
 class PreparedMemory(Selectable, Protocol):
-    """A memory of the family: it carries the products of its batch."""
+    """A memory of recurrent decoders, which contains the products of its batch."""
 
     @property
     def products(self) -> Products:
@@ -89,9 +89,9 @@ Asked = TypeVar("Asked", bound=PreparedMemory)
 
 
 class RecurrentDecoder(Decoder[Asked, RecurrentState]):
-    """A wiring says what the recurrence takes in beside the previous word (`fed`), and defines `transition`."""
+    """A subclass, a wiring, chooses the input beside the previous word (`fed`) and defines `transition`."""
 
-    #: The first state that the paper of the wiring has.
+    #: The kind of first state in the wiring's paper.
     PAPER_FIRST_STATE: FirstStateKind = "last"
 
     def __init__(
@@ -104,7 +104,7 @@ class RecurrentDecoder(Decoder[Asked, RecurrentState]):
         dropout: float,
         sees_context: bool = True,
     ) -> None:
-        """`fed` is "context", "features" (of the readout, from the step before) or "nothing"."""
+        """`fed` is "context", "features" (the readout's features of the previous step) or "nothing"."""
         super().__init__()
         sizes = parts.sizes
         self.make_attention(parts.attention, size, sizes.value)
@@ -117,8 +117,8 @@ class RecurrentDecoder(Decoder[Asked, RecurrentState]):
         self.input_sizes = [sizes.embedding, self.context_size if fed == "context" else self.feed_size]
         self.rnn = nn.GRU(sum(self.input_sizes), size, layers, batch_first=True, dropout=dropout if layers > 1 else 0.0)
         self.features = self.readout.size
-        # A fresh model's features are about as small as the embeddings they come from, E^-1/2. Without this factor the
-        # softmax starts flat and learns several times slower (docs/results.md).
+        # A fresh model's features are about as small as embeddings, E^-1/2. Without this factor, the softmax starts
+        # flat and learns several times slower (docs/results.md).
         self.logit_scale = self.features**0.5
         self.check_parts()
 
@@ -126,16 +126,16 @@ class RecurrentDecoder(Decoder[Asked, RecurrentState]):
         """Raise UserError if the attention and the readout do not fit together."""
 
     def make_attention(self, attention: Callable[..., Attention], query_size: int, value_size: int) -> None:
-        """Make the attention of a wiring that has one: first, as optimizers know parameters by their order."""
+        """Make the wiring's attention, if any. Called first: saved optimizers depend on the order of parameters."""
 
     @property
     def has_fast_path(self) -> bool:
-        """Whether training computes a whole target other than step by step."""
+        """Whether training computes a whole target faster than step by step."""
         return self.at_once
 
     @property
     def at_once(self) -> bool:
-        """Whether one transition may take all steps of a target, because none depends on what the one before read."""
+        """Whether one transition can compute all steps of a target: no step depends on the previous step's context."""
         return False
 
     def describe(self) -> str:
@@ -144,11 +144,11 @@ class RecurrentDecoder(Decoder[Asked, RecurrentState]):
         return f"; first decoder state: {first}; {'fast training' if self.has_fast_path else 'training step by step'}"
 
     def context_weight(self, fed: Tensor) -> Tensor | None:
-        """The matrix of `Products.context`; `fed` is that of what the first layer takes in beside the word."""
+        """The matrix of `Products.context`; `fed` is the matrix of the first layer's input beside the word."""
         return fed
 
     def products(self) -> Products:
-        """The products, for one batch."""
+        """The products for one batch."""
         word, fed = product_type(layer_parameters(self.rnn)[0]).split(self.input_sizes, 1)
         return Products(word, fed, self.context_weight(fed), self.readout.parts())
 
@@ -165,20 +165,20 @@ class RecurrentDecoder(Decoder[Asked, RecurrentState]):
     def transition(
         self, gates: Tensor, state: RecurrentState, memory: Asked, weights: bool
     ) -> tuple[Tensor, Tensor, Seen]:
-        """The wiring: one step up to, not including, the readout.
+        """One step of the wiring, without the readout.
 
-        Takes what the word adds to the gates [..., 3D]. Returns the state that the readout sees [..., D], the new
-        hidden state [N, L, D], and what was seen of the source, with its weights only if asked for.
+        Takes the word's product for the gates [..., 3D]. Returns the state [..., D] that the readout sees, the new
+        hidden state [N, L, D], and the attention's result, which includes weights only if requested.
         """
         raise TypeError(f"{type(self).__name__} does not define how it is wired")
 
     def update(
         self, gates: Tensor, hidden: Tensor, more: Callable[[int, Tensor], Tensor] | None = None
     ) -> tuple[Tensor, Tensor]:
-        """The recurrent layers from the gate inputs of the first [..., 3D] and hidden [N, L, D].
+        """Run the recurrent layers from the first layer's gate inputs [..., 3D] and hidden [N, L, D].
 
-        `more` says what else goes into the gates of a layer above the first, from the number of the layer below it and
-        the new states of that [..., D]. Returns the states of the top layer [..., D] and the new hidden state.
+        `more` returns additional gate inputs for a layer above the first, from the number and the new states [..., D]
+        of the layer below. Returns the top layer's states [..., D] and the new hidden state.
         """
         lasts: list[Tensor] = []
         states = gates
@@ -194,9 +194,9 @@ class RecurrentDecoder(Decoder[Asked, RecurrentState]):
         return states, torch.stack(lasts, 1)
 
     def of_words(self, embedded: Tensor, products: Products) -> tuple[Tensor, Tensor | None]:
-        """What words [..., E] add to the gates [..., 3D] and to the readout's units [..., U]."""
+        """The products of words [..., E] for the gates [..., 3D] and for the readout's units [..., U]."""
         gates = linear(embedded, products.word, layer_parameters(self.rnn)[2])
-        # Sums of products are in float32 under autocast too.
+        # Products are summed in float32, under autocast too.
         gates = gates.to(torch.promote_types(gates.dtype, torch.float32))
         return gates, None if products.readout.word is None else products.readout.word(embedded)
 
@@ -221,14 +221,14 @@ class RecurrentDecoder(Decoder[Asked, RecurrentState]):
     def advance(
         self, gates: Tensor, units: Tensor | None, state: RecurrentState, memory: Asked, weights: bool
     ) -> tuple[Decoded, RecurrentState]:
-        """A transition and its readout, from what words add to the gates [..., 3D] and to the units [..., U]."""
+        """A transition and its readout, from the words' products for gates [..., 3D] and readout units [..., U]."""
         top, hidden, seen = self.transition(gates, state, memory, weights)
         decoded = self.read_out(top, units, seen, memory.products.readout)
         feed = decoded.features if self.feed_size else state.feed
         return decoded, RecurrentState(hidden, feed, state.steps + 1, seen.state)
 
     def read_out(self, top: Tensor, units: Tensor | None, seen: Seen, parts: Parts) -> Decoded:
-        """The readout of states [..., D], of what words add to its units [..., U], and of what was seen."""
+        """Apply the readout to states [..., D], the words' products [..., U] and the attention's result."""
         base = _sum(units, None if parts.state is None else parts.state(top), parts.bias)
         mixture = None
         if seen.choices is not None:
@@ -238,7 +238,7 @@ class RecurrentDecoder(Decoder[Asked, RecurrentState]):
 
 
 def _sum(*parts: Tensor | None) -> Any:
-    """The sum of what is there, None if nothing is."""
+    """The sum of the parts that are not None; None if there are none."""
     given = [part for part in parts if part is not None]
     return functools.reduce(torch.add, given) if given else None
 

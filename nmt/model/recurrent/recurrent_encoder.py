@@ -10,9 +10,9 @@ from nmt.system.limits import Fraction, Layers, Positive
 
 
 class RecurrentEncoder(Encoder):
-    """A stack of bidirectional GRU or LSTM layers that padding never enters.
+    """A stack of GRU or LSTM layers, bidirectional by default; padding does not influence their states.
 
-    Bahdanau, Cho, Bengio 2015, section 3.2: h_j is the forward state at j beside the backward state at j.
+    Bahdanau, Cho, Bengio 2015, section 3.2: h_j concatenates the forward state and the backward state at j.
     """
 
     def __init__(
@@ -24,7 +24,7 @@ class RecurrentEncoder(Encoder):
         bidirectional: bool = True,
         dropout: Fraction = 0.0,
     ) -> None:
-        """`size` is that of one direction's state; `dropout` acts between layers, not on values (docs/results.md)."""
+        """`size` is the state size of one direction; `dropout` acts between layers, not on values (docs/results.md)."""
         super().__init__()
         make = nn.GRU if cell == "gru" else nn.LSTM
         self.rnn = make(

@@ -1,4 +1,4 @@
-"""The Transformer's decoder: a whole target at once in training, one word against cached keys and values in search."""
+"""The Transformer's decoder: whole targets at once in training; in search, one word with cached keys and values."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, cast
@@ -15,7 +15,7 @@ from nmt.system.limits import Fraction, Layers, Positive
 
 
 class Cache(NamedTuple):
-    """What N hypotheses hand to their next step: steps [N] and, layer by layer, what is kept of their words.
+    """The state of N hypotheses between two steps: steps [N] and, for each layer, `past` and `attention`.
 
     past: keys and values of self-attention, [N, H, t, ...]. attention: the state of the attention to the source.
     """
@@ -39,7 +39,7 @@ class TransformerDecoder(LayeredDecoder[Cache]):
     """
 
     asks = Asks("x_t", "the word's vector in this layer, after self-attention over the words so far", 1)
-    drops_features = True  # embeddings and what each sublayer adds; with more of it, training is much slower
+    drops_features = True  # on embeddings and sublayers' outputs; more dropout makes training much slower
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class TransformerDecoder(LayeredDecoder[Cache]):
         norm: Norm = "pre",
         dropout: Fraction = 0.0,
     ) -> None:
-        """Settings are those of the encoder.
+        """Settings as in the encoder.
 
         Raises:
             UserError: the attention would need a readout.
@@ -74,7 +74,7 @@ class TransformerDecoder(LayeredDecoder[Cache]):
         self.features, self.value_size = size, parts.sizes.value
         self.learned_positions = self.entrance.positions.learned_positions
         self.self_heads = head_names(layer.self_attention.heads for layer in self.layers)
-        # What a step reads goes through the self-attention of the layers above into later steps.
+        # Self-attention in higher layers carries a step's context into later steps.
         self.carries_contexts = layers > 1
         self.kind = f"{layers} layers, norm {norm}"
 

@@ -1,4 +1,4 @@
-"""The Transformer's encoder: every word looks at every word."""
+"""The Transformer's encoder: every word attends to every word."""
 
 from collections.abc import Callable, Sequence
 from typing import cast
@@ -14,7 +14,7 @@ from nmt.system.limits import Fraction, Layers, Positive
 
 
 class TransformerEncoder(Encoder):
-    """Layers of self-attention and feed-forward networks. Vaswani et al. 2017, section 3.1. It has no last state."""
+    """Layers of self-attention and feed-forward networks, without a last state. Vaswani et al. 2017, section 3.1."""
 
     def __init__(
         self,
@@ -29,11 +29,11 @@ class TransformerEncoder(Encoder):
         norm: Norm = "pre",
         dropout: Fraction = 0.0,
     ) -> None:
-        """`self_attention` makes the attention of a layer, `positions` positions for embeddings of a size E.
+        """`self_attention` makes a layer's attention, `positions` makes the positions for embeddings of size E.
 
-        `size` is D, `feed_forward_size` that of the inner layer, or None for 4 D. With `branches` each head has a part
-        of the feed-forward network (Ahmed, Keskar, Socher 2017). With `norm` "pre" a last normalisation follows the
-        layers. `dropout` is that of what each sublayer adds.
+        `size` is D, `feed_forward_size` the size of the inner layer; None for 4 D. With `branches`, each head has a
+        part of the feed-forward network (Ahmed, Keskar, Socher 2017). With `norm` "pre", a last normalisation follows
+        the layers. `dropout` acts on the output of each sublayer.
         """
         super().__init__()
         self.size = size
@@ -77,5 +77,5 @@ class TransformerEncoder(Encoder):
         for number, layer in enumerate(self.layers):
             x, _ = layer.attend_to_self(x, mask, steps, past[number] if past else None)
             x = layer.transform(x)
-        # from deviation 1 to that of embeddings
+        # from deviation 1 to the deviation of embeddings
         return Encoded(self.norm(x) * (mask.unsqueeze(-1) * self.size**-0.5), mask)

@@ -1,6 +1,6 @@
-"""What encoder and decoder share: how words enter, what stands around a sublayer, and the layers themselves.
+"""Layers of the Transformer's encoder and decoder, their input, and the residual connections around sublayers.
 
-Shapes: N rows (sentences or hypotheses), T words of each, D the size of a word's vector, E of an embedding.
+Shapes: N rows (sentences or hypotheses), T words per row, D the size of a word's vector, E of an embedding.
 """
 
 import functools
@@ -19,7 +19,7 @@ Norm = Literal["pre", "post"]
 
 
 class Entrance(nn.Module):
-    """E^1/2 times embeddings with positions, through a linear layer where E is not D. Vaswani et al. 2017, 3.4."""
+    """E^1/2 times embeddings with positions, through a linear layer if E is not D. Vaswani et al. 2017, 3.4."""
 
     def __init__(self, positions: Callable[..., Positions], embedding_size: int, size: int) -> None:
         super().__init__()
@@ -34,24 +34,24 @@ class Entrance(nn.Module):
 
 
 class Residual(nn.Module):
-    """What stands around a sublayer: x + Sub(LN(x)) with norm="pre", LN(x + Sub(x)) with "post".
+    """The residual connection around a sublayer: x + Sub(LN(x)) with norm="pre", LN(x + Sub(x)) with "post".
 
     Vaswani et al. 2017, section 3.1; Xiong et al. 2020, figure 1.
     """
 
     def __init__(self, size: int, norm: Norm, dropout: float) -> None:
-        """`dropout` is that of what the sublayer adds."""
+        """`dropout` acts on the sublayer's output."""
         super().__init__()
         self.before_sublayer = norm == "pre"
         self.norm, self.dropout = nn.LayerNorm(size), Dropout(dropout)
 
     def before(self, x: Tensor) -> Tensor:
-        """What the sublayer sees of x."""
+        """The sublayer's input for x."""
         inner: Tensor = self.norm(x) if self.before_sublayer else x
         return inner
 
     def after(self, x: Tensor, change: Tensor) -> Tensor:
-        """x with what the sublayer adds."""
+        """Add the sublayer's output `change` to x."""
         x = x + self.dropout(change)
         outer: Tensor = x if self.before_sublayer else self.norm(x)
         return outer
@@ -82,12 +82,12 @@ class EncoderLayer(nn.Module):
         dropout: float,
         last_attention: Attention | None = None,
     ) -> None:
-        """`feed_forward_size` None is 4 times the size. With `branches` the last attention has the networks.
+        """`feed_forward_size` None is 4 times the size. With `branches`, `last_attention` contains the networks.
 
         `last_attention` None is the self-attention.
 
         Raises:
-            SettingError: the feed-forward size cannot be shared among the branches.
+            SettingError: the feed-forward size cannot be divided among the branches.
         """
         super().__init__()
         self.self_attention = self_attention
@@ -104,9 +104,9 @@ class EncoderLayer(nn.Module):
     def attend_to_self(
         self, x: Tensor, mask: Tensor, steps: Tensor, past: Memory | None = None
     ) -> tuple[Tensor, Memory]:
-        """The first sublayer, for words x [N, T, D] at positions steps [N, T]; mask [N, T] is true where they are real.
+        """The first sublayer, for words x [N, T, D] at positions steps [N, T]; mask [N, T] is true for real words.
 
-        `past` are the words before them. Returns [N, T, D] and the memory of all words so far.
+        `past` is the memory of earlier words. Returns [N, T, D] and the memory of all words so far.
         """
         inner = self.around_self.before(x)
         memory = self.self_attention.remember(inner, mask)
@@ -116,13 +116,13 @@ class EncoderLayer(nn.Module):
         return self.around_self.after(x, attended.context), memory
 
     def transform(self, x: Tensor) -> Tensor:
-        """The last sublayer; none where there are branches."""
+        """The last sublayer; with branches, return x unchanged."""
         if self.branches:
             return x
         return self.around_feed_forward.after(x, self.feed_forward(self.around_feed_forward.before(x)))
 
     def forward(self, x: Tensor, mask: Tensor, steps: Tensor) -> Tensor:
-        """All of it, for whole sentences."""
+        """The whole layer, for whole sentences."""
         return self.transform(self.attend_to_self(x, mask, steps)[0])
 
 
@@ -146,6 +146,6 @@ class DecoderLayer(EncoderLayer):
     def attend_to_source(
         self, x: Tensor, memory: Memory, steps: Tensor, state: AttentionState, weights: bool
     ) -> tuple[Tensor, Attended]:
-        """The second sublayer, for words x [N, T, D] at steps [N, T]; memory and state as `Attention` has them."""
+        """The second sublayer, for words x [N, T, D] at steps [N, T]; memory and state as in `Attention`."""
         attended = self.attention(self.around_attention.before(x), memory, steps, state, weights=weights)
         return self.around_attention.after(x, attended.context), attended

@@ -1,4 +1,4 @@
-"""The Weighted Transformer: heads that go through feed-forward networks of their own, with learned weights.
+"""The Weighted Transformer: each head goes through a separate feed-forward network, with learned weights.
 
 Shapes: N sentences, H heads, T words, d the size of a head's context, D of a word's vector, F of an inner layer.
 """
@@ -13,23 +13,23 @@ from nmt.system.errors import SettingError
 class Branches(nn.Module):
     """sum_i alpha_i FFN_i(kappa_i head_i W_i^O), over the branches i. Ahmed, Keskar, Socher 2017, eq. 3 to 5.
 
-    FFN_i(x) = max(0, x W_i,1 + b_i,1) W_i,2 + b_i,2. The H branches share the parameters of one feed-forward network:
-    each has the H-th part of its inner layer. The weights kappa and alpha sum to one whatever the optimiser does: they
-    are softmax(k) and softmax(a). They start equal.
+    FFN_i(x) = max(0, x W_i,1 + b_i,1) W_i,2 + b_i,2. The H branches divide one feed-forward network: each has 1 / H of
+    the inner layer. kappa = softmax(k) and alpha = softmax(a), so that each sums to one whatever the optimiser does.
+    All weights start equal.
 
-    Branches take the place of a feed-forward network and of the attention before it, with one residual connection
-    around them. The decoder's masked self-attention keeps its heads.
+    Branches replace a feed-forward network and the attention before it, with one residual connection around them.
+    The decoder's masked self-attention keeps its heads.
 
-    By these equations a fresh layer of branches adds 1 / H^2 of what it adds with weights of one. The scale is the
-    paper's; its residual connections are normalised after the sum (`norm` "post"), the default here is "pre"
-    (docs/choosing-an-attention.md, "Model families").
+    In a fresh layer, the weights scale the output of the branches by 1 / H^2, as in the paper. The paper normalises
+    after the residual connection (`norm` "post"), the default here is "pre" (docs/choosing-an-attention.md, "Model
+    families").
 
-    The paper's learning rates for kappa and alpha alone are left out, and so is their freezing before the end: k and a
-    learn as all vectors do. So is the dropout inside a branch.
+    Unlike the paper, kappa and alpha have no separate learning rates, are not frozen before the end, and there is no
+    dropout inside a branch.
     """
 
     def __init__(self, heads: int, context_size: int, size: int, inner_size: int) -> None:
-        """The number of heads H, and the sizes d, D and H * F.
+        """`heads` is H; `context_size` is d, `size` is D, `inner_size` is H * F.
 
         Raises:
             SettingError: the inner size is not a multiple of the heads.
@@ -58,12 +58,12 @@ class Branches(nn.Module):
 
     @property
     def kappa(self) -> Tensor:
-        """The weight of each head's context [H]: positive, of sum one."""
+        """The weights [H] of the heads' contexts: positive, with the sum one."""
         return torch.softmax(self.k, 0)
 
     @property
     def alpha(self) -> Tensor:
-        """The weight of each branch's result [H]: positive, of sum one."""
+        """The weights [H] of the branches' results: positive, with the sum one."""
         return torch.softmax(self.a, 0)
 
     def forward(self, contexts: Tensor) -> Tensor:
@@ -75,7 +75,7 @@ class Branches(nn.Module):
 
 
 def branch_weights(model: nn.Module) -> dict[str, float]:
-    """kappa and alpha of every layer that has branches, as curves: "branches/encoder.1/kappa_2" and so on."""
+    """kappa and alpha of every layer with branches, by curve name: "branches/encoder.1/kappa_2" and so on."""
     curves = {}
     for path, module in model.named_modules():
         if isinstance(module, Branches):
