@@ -16,8 +16,8 @@ from nmt.translation.types import Translation
 #: The weight of a piece's first translation in the lexicon, on the scale of attention weights; and the lower bound of
 #: the total weight by which a source word's weights are divided.
 _KNOWN, _LEAST = 0.4, 0.2
-#: The cost of a link for each word of distance from the source word after the previous link's; the maximum distance
-#: that costs; and the share above which a source word without links is linked to its best target word.
+#: The cost of a link for each word of distance from the source word after the previous link's; the distance from which
+#: the cost is constant; and the share above which a source word without links is linked to its best target word.
 _JUMP, _JUMPS, _ENOUGH = 0.1, 5, 0.3
 
 

@@ -36,7 +36,7 @@ TRAINING = ("minutes", "epochs", "step", "peak_memory", "peak_gpu_memory")
 
 
 def wanted_splits(run: Run, given: Split | str | None) -> list[str]:
-    """The splits on which to compare a run: the given split, the scored test splits, or a record's splits."""
+    """The splits on which to compare a run: the given one, else the data set's test splits, else all scored splits."""
     if isinstance(given, Split):
         return [given.name]
     if given is not None:

@@ -111,7 +111,7 @@ def scores_table(comparison: Comparison, split: OnSplit) -> Table:
 
 
 def sets_table(comparison: Comparison) -> Table:
-    """The score of every variant on each test set, and the difference from the baseline on all sets together."""
+    """The score of every variant on each test set, and the difference from the baseline on all sets of the data."""
     splits, tests = comparison.splits, {test.second: test for test in comparison.joint.tests}
     first = splits[0]
 

@@ -69,7 +69,7 @@ class PairNoise(NamedTuple):
 
     Attributes:
         sentences: the sentences' part; unknown for one sentence.
-        runs: the runs' part; unknown if no variant of a program has two runs.
+        runs: the runs' part; unknown if the variance over runs of either variant is unknown.
         both: the interaction, which is included in both parts.
         shared: the share of the interaction that the runs of both variants have in common, from 0 to 1.
     """

@@ -84,8 +84,8 @@ def what_if(
         keeps: keep the words before the translator's first pin as they are without pins (`keep_words`).
 
     Returns:
-        `baseline` and `variant`: two documents. `kept`: the number of pieces before the first pinned step with which
-        the variant had to begin; they are from the baseline, or from a translation of the changed text without pins.
+        `baseline` and `variant`: two documents. `kept`: the number of pieces with which the variant had to begin,
+        because later steps are pinned; they are from the baseline, or from the changed text's translation without pins.
         `differences`: `words`, the half-open ranges of words that are the same, changed, deleted or inserted; `steps`,
         the log-probability of each baseline piece without and with the edits, the divergence KL(baseline || variant) in
         nats, and `best`, the most probable piece with the edits after the baseline's earlier pieces, with its
