@@ -1,1 +1,1 @@
-"""The command that links the words of existing translations."""
+"""The command that links the words of sentences and their existing translations."""

@@ -1,4 +1,4 @@
-"""The request of `nmt.align` for runs: its checked settings."""
+"""The validated settings of `nmt.align` for runs."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""From runs to word links and their scores, by forced decoding of existing translations."""
+"""Word links of existing translations and their scores, by forced decoding with one or two runs."""
 
 import contextlib
 import hashlib
@@ -36,11 +36,11 @@ from nmt.translation.named_heads import AUTO
 MEASURED = ("words", "head", "checkpoint", "max_length")  # settings that, with the threshold, identify a measurement
 FILES, VALID_FILES = "source=FILE target=FILE", "valid_source=FILE valid_target=FILE"  # in place of the run's data
 INPUTS = ("source", "target", "gold", "valid_source", "valid_target", "valid_gold")
-Links = dict[Evidence, list[list[Link]]]  # the links of every pair
+Links = dict[Evidence, list[list[Link]]]  # {evidence: links of each sentence pair}
 
 
 class EvidenceChoice(NamedTuple):
-    """The evidence for each method and direction, how the shift of the attention was chosen, and its heads in words."""
+    """The evidence of each direction by method, the reason for the shift (`Choice`), and the heads in words."""
 
     by_method: Mapping[str, Sequence[Evidence]]
     shift_from: str
@@ -48,7 +48,7 @@ class EvidenceChoice(NamedTuple):
 
 
 def align(request: Aligning) -> int:
-    """Write the links of a run, or of two of opposite directions, and score them if there are gold links."""
+    """Write the links of a run, or of two runs of opposite directions, and score them if there are gold links."""
     outputs = {"output": request.output, "matrix": request.matrix}
     check_paths({key: getattr(request, key) for key in INPUTS}, outputs)
     runs = _runs(request)
@@ -131,7 +131,7 @@ def _write(
 
 
 def _runs(request: Aligning) -> list[OpenRun]:
-    """The run, and the run of the other direction if there is one."""
+    """The run, and the run of the opposite direction if it is given."""
     named = [request.run] if isinstance(request.run, str) else request.run
     if not named:
         raise UserError("run=[] is empty. Give run=checkpoints/NAME.")
@@ -155,7 +155,7 @@ def _words(request: Aligning, run: OpenRun, name: str) -> WordSplitters:
 
 
 def _pairs(request: Aligning, run: OpenRun, source: DataSource | None) -> SentencePairs:
-    """The text to align, with its gold links."""
+    """The sentence pairs to align, with gold links if there are any."""
     words = _words(request, run, request.words)
     text = read_text({"source": request.source, "target": request.target})
     split: Split | None = None
@@ -189,7 +189,7 @@ def _only_test(run: OpenRun, source: DataSource) -> str:
 
 
 def _validation(request: Aligning, run: OpenRun, source: DataSource | None) -> SentencePairs | None:
-    """Validation data for shift=auto and head=auto: files, or the run's own validation set if it has links."""
+    """The validation data for shift=auto and head=auto: given files, or the run's validation set if it has links."""
     text = read_text({"valid_source": request.valid_source, "valid_target": request.valid_target})
     if text is not None and request.valid_gold is None:
         raise UserError("valid_source= and valid_target= need valid_gold= as well: their links.")
@@ -205,7 +205,7 @@ def _validation(request: Aligning, run: OpenRun, source: DataSource | None) -> S
 
 
 def _head_choices(request: Aligning, source: DataSource | None, aligners: Sequence[Aligner]) -> list[Choice]:
-    """The evidence of each direction."""
+    """The chosen head and shift for each direction."""
     several = any(aligner.head == AUTO and len(aligner.heads.names) > 1 for aligner in aligners)
     pairs = _validation(request, aligners[0].run, source) if several or request.shift == AUTO else None
     return [choose(aligner, request.shift, pairs, request.threshold) for aligner in aligners]
@@ -215,7 +215,7 @@ def _head_choices(request: Aligning, source: DataSource | None, aligners: Sequen
 
 
 def _as_json(labels: Sequence[Sequence[str]], weights: Sequence[Weights]) -> str:
-    """A line of the file of weights: a row of `weights` per target word, of `reverse` per source word."""
+    """A line of the file of weights: `weights` has a row for each target word, `reverse` for each source word."""
     rows = [[[round(float(weight), 5) for weight in row] for row in matrix] for matrix in weights]
     names = dict(zip(("weights", "reverse"), rows))
     return json.dumps({"source": labels[0], "target": labels[1], **names}, ensure_ascii=False)
@@ -229,7 +229,7 @@ def _save_rates(
     choice: EvidenceChoice,
     without_model: Mapping[str, Sequence[Iterable[Link]]],
 ) -> None:
-    """Save the error rates in the run's folder, for `nmt.compare`."""
+    """Save the error rates in the run's folder for `nmt.compare`; warn if they cannot be saved."""
     assert pairs.gold is not None
     run = aligner.run
     settings = {key: getattr(request if key == "words" else request.aligner, key) for key in MEASURED}
@@ -266,7 +266,7 @@ def _save_rates(
 
 
 def _context_settings(request: Aligning, aligner: Aligner) -> list[str]:
-    """The settings of context that are not the default, for a model that was trained with context."""
+    """The context settings that differ from their defaults, for a model trained with context."""
     if not any(model.context_sentences for model in aligner.translator.models):
         return []
     settings = []
@@ -284,7 +284,7 @@ def _report(
     choice: EvidenceChoice,
     without_model: Mapping[str, Sequence[Iterable[Link]]],
 ) -> str:
-    """The table of error rates: all evidence of each direction, and of both directions combined; then other links."""
+    """The table of error rates: of all evidence by direction, of both directions combined, and of the baselines."""
     assert pairs.gold is not None
     rows: dict[str, Sequence[Iterable[Link]]] = {}
     used = choice.by_method[request.method]

@@ -1,1 +1,1 @@
-"""The alignment room: what a word is, weights over words, links read off them, and their agreement with gold."""
+"""Word alignment: words of texts, weights over words, links from weights, and their agreement with gold links."""

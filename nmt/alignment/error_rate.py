@@ -1,4 +1,4 @@
-"""Predicted links and gold links -> alignment error rate, precision and recall. The end of the room."""
+"""Alignment error rate, precision and recall of predicted links against gold links."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -12,9 +12,9 @@ class AlignmentScore(NamedTuple):
     """Agreement of predicted links with gold links, over a whole corpus (Och and Ney 2003, section 5).
 
     Attributes:
-        aer: alignment error rate, 0 to 1, less is better.
-        precision: share of the predicted links that are at least possible.
-        recall: share of the sure links that were predicted.
+        aer: alignment error rate, from 0 to 1; less is better.
+        precision: share of the predicted links that are sure or possible.
+        recall: share of the sure links that are predicted.
     """
 
     aer: float
@@ -26,15 +26,15 @@ def against_gold(predicted: Sequence[Iterable[Link]], gold: Sequence[GoldLinks])
     """Alignment error rate, AER = 1 - (|A and S| + |A and P|) / (|A| + |S|), counts summed over the corpus.
 
     Args:
-        predicted: A, the links of each sentence pair.
-        gold: S, the sure links of each, and P, the possible ones; the sure ones are taken as possible too.
+        predicted: A, the predicted links of each sentence pair.
+        gold: S, the sure links of each pair, and P, the possible links; sure links also count as possible.
 
     Returns:
-        Error rate, precision and recall. Precision is 1 where nothing was predicted, recall NaN where nothing
-        is sure.
+        Error rate, precision and recall. Precision is 1 without predicted links; recall is NaN without sure
+        links.
 
     Raises:
-        UserError: the two have different lengths, or hold no link at all.
+        UserError: the numbers of pairs differ, or there are neither predicted nor sure links.
     """
     check_parallel({"the alignment": len(predicted), "the gold": len(gold)})
     total = in_sure = in_possible = sures = 0
@@ -54,6 +54,6 @@ def against_gold(predicted: Sequence[Iterable[Link]], gold: Sequence[GoldLinks])
 
 
 def as_row(score: AlignmentScore) -> tuple[str, str, str]:
-    """Error rate, precision and recall in per cent, as they are printed; "-" for a recall of nothing."""
+    """Error rate, precision and recall as text in per cent; "-" for a recall without sure links."""
     recall = "-" if math.isnan(score.recall) else f"{100 * score.recall:.1f} %"
     return f"{100 * score.aer:.1f} %", f"{100 * score.precision:.1f} %", recall

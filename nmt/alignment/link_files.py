@@ -1,4 +1,4 @@
-"""Files of word links, read for a text and checked against its words."""
+"""Reading of files of word links, with checks against the words of the text."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -12,14 +12,14 @@ from nmt.system.terminal import print_message
 
 
 class LinksFile(NamedTuple):
-    """A file of links, its setting, and the number of the first word; all gold settings share `gold_base`."""
+    """A file of links, its setting (`key`), and the number of the first word (`base`, of the setting `gold_base`)."""
 
     key: str
     path: Path
     base: int
 
     def read(self, text: tuple[Sequence[str], Sequence[str]], words: WordSplitters) -> list[GoldLinks]:
-        """The links of a text, checked against its words.
+        """Read the links of a text and check them against its words.
 
         Raises:
             UserError: a line is malformed, a link names a missing word, the number of sentence pairs differs, or
@@ -32,24 +32,24 @@ class LinksFile(NamedTuple):
         return links
 
     def parse(self, lines: Sequence[str], pairs: int) -> list[GoldLinks]:
-        """The links of each of `pairs` sentence pairs in the file's lines (UserError if a line is malformed)."""
+        """Parse the lines of a file into the links of `pairs` sentence pairs (UserError if a line is malformed)."""
         links = parse_file(lines, str(self.path), base=self.base, pairs=pairs)
         self._doubt_base(links, is_naacl(lines))
         return links
 
     def parse_numbered(self, lines: Sequence[str]) -> dict[int, GoldLinks]:
-        """The links in the file's lines by the numbers of their sentence pairs (UserError if a line is malformed)."""
+        """Parse the lines of a file into links by number of the sentence pair (UserError if a line is malformed)."""
         links = parse_numbered(lines, str(self.path), base=self.base)
         self._doubt_base(links.values(), True)
         return links
 
     def check_links(self, links: Sequence[GoldLinks]) -> None:
-        """Raise UserError if there is no link."""
+        """Raise UserError if no sentence pair has links."""
         if not any(pair.possible for pair in links):
             raise UserError(f"{self.path} contains no links. Give another file: {self.key}=FILE.")
 
     def _doubt_base(self, links: Iterable[GoldLinks], numbered: bool) -> None:
-        """Warn of links that seem to be counted from 1 but are read as counted from 0."""
+        """Warn if words seem to be counted from 1 but are read as counted from 0."""
         if self.base == 0 and looks_based_on_one(links, numbered):
             what = "links word 0 to word 0" if numbered else "names a word 0"
             advice = f"If words are counted from 1, give {self.key}_base=1."

@@ -1,4 +1,4 @@
-"""Links for tags: every word of a translation belongs to a word of its source."""
+"""Word links for tag projection, by attention and the run's lexicon."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -13,19 +13,20 @@ from nmt.text.tokenizer import Tokenizer
 from nmt.translation.named_heads import AUTO
 from nmt.translation.types import Translation
 
-#: What the first translation of a piece in the lexicon counts, as attention; and the least that a word receives in all.
+#: The weight of a piece's first translation in the lexicon, on the scale of attention weights; and the lower bound of
+#: the total weight by which a source word's weights are divided.
 _KNOWN, _LEAST = 0.4, 0.2
-#: What a link costs for each word between it and the word after that of the link before, at most so many; and the share
-#: from which a source word without links is linked to the target word that gives it the most.
+#: The cost of a link for each word of distance from the source word after the previous link's; the distance from which
+#: the cost is constant; and the share above which a source word without links is linked to its best target word.
 _JUMP, _JUMPS, _ENOUGH = 0.1, 5, 0.3
 
 
 class Linker(NamedTuple):
-    """Links target words by attention and by the run's lexicon.
+    """Link target words to source words by attention and by the run's lexicon.
 
     Attributes:
-        head, shift: of the attention; see `nmt.alignment.word_weights`.
-        lexicon, tokenizer: of the run; None without a lexicon.
+        head, shift: head and shift of the attention; see `nmt.alignment.word_weights`.
+        lexicon, tokenizer: the run's lexicon and tokenizer; None without a lexicon.
     """
 
     head: Head = AUTO
@@ -34,11 +35,11 @@ class Linker(NamedTuple):
     tokenizer: Tokenizer | None = None
 
     def links(self, translation: Translation) -> list[Link]:
-        """Link each target word to the source word that gives it the largest share of what it gives in all.
+        """Link each target word to the source word for which it has the largest share of that word's total weight.
 
-        The word with the most weight is often one that attracts weight in every step, such as a noun before its article
-        or the last word. The share takes that into account. Of shares that differ little, those count whose words are
-        beside each other in both texts. Source words that remain are linked to their best target words.
+        The source word with the largest weight is often a word that attracts weight in every step, such as a noun or
+        the last word. Dividing by the word's total corrects this. Among similar shares, links between adjacent words
+        are preferred (`in_order`). Remaining source words are linked to their best target words.
 
         Returns:
             (source, target) positions from 0, in the order of the target.
@@ -54,7 +55,7 @@ class Linker(NamedTuple):
         return sorted(links, key=lambda link: (link[1], link[0]))
 
     def known(self, translation: Translation, units: tuple[Units, Units]) -> Weights:
-        """How likely target words translate source words by the lexicon, [Tw, Sw]: the mean of 1 / rank over pieces."""
+        """The lexicon's scores of word pairs, [Tw, Sw]: 1 / rank of the translation, averaged over pieces."""
         assert self.lexicon is not None
         assert self.tokenizer is not None
         source, target = units
@@ -66,7 +67,7 @@ class Linker(NamedTuple):
         return known
 
     def agreement(self, translations: Sequence[Translation]) -> float:
-        """The mean of what the lexicon says of the words that attention links."""
+        """The mean lexicon score of the word pairs that attention links; 0 without links."""
         values = [np.zeros(0)]
         for each in translations:
             units = source_units(each), target_units(each)
@@ -79,16 +80,16 @@ class Linker(NamedTuple):
         return float(flat.mean()) if flat.size else 0.0
 
     def best_by_lexicon(self, translations: Sequence[Translation], heads: Sequence[str]) -> "Linker":
-        """The head and the shift that agree best with the lexicon; of equals, the first head and shift 0."""
+        """The linker with the head and the shift that agree best with the lexicon; in a tie, the first."""
         candidates = [self._replace(head=head, shift=shift) for head in heads for shift in SHIFTS]
         return max(candidates, key=lambda each: each.agreement(translations))
 
 
 def in_order(shares: Weights) -> list[Link]:
-    """The best path through shares [Tw, Sw], a source word for each target word that has any; jumps cost."""
+    """The best path through shares [Tw, Sw] with costs for jumps: a link for each target word with a share."""
     if not shares.size:
         return []
-    # Jumps of _JUMPS words or more cost the same, so that of these only the one from the best word counts.
+    # Jumps of _JUMPS words or more cost the same, so only the jump from the best word must be considered.
     places, offsets = np.arange(shares.shape[1]), np.arange(1 - _JUMPS, _JUMPS)[:, None]
     near = places - 1 + offsets
     costs = np.where((near >= 0) & (near < len(places)), _JUMP * np.abs(offsets), np.inf)

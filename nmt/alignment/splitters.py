@@ -1,6 +1,6 @@
-"""Sentences cut into words at white space, as the Moses tools do, or into characters.
+"""Splitting of sentences into words: at white space, by the Moses tools, or into characters.
 
-Gold links count words in one of these ways; `units.spelled` finds the pieces of such words. No other file imports
+Gold links refer to words of one of these kinds; `units.spelled` finds the pieces of these words. No other file imports
 sacremoses.
 """
 
@@ -19,12 +19,12 @@ KINDS = ("whitespace", "moses", "char")
 
 
 def moses(language: str) -> Callable[[str], str]:
-    """Return the function that prepares a sentence as the official Multi30k files are prepared.
+    """A function that prepares a sentence in the same way as the official Multi30k files.
 
-    Lower-case, then the punctuation normaliser, then the tokenizer with escapes and without splitting at
-    dashes; in this order it gives the official `*.lc.norm.tok.*` references exactly (val and both tests of
-    German, English and French). Two details of the Perl script that made them count for that: its treatment
-    of the curly apostrophe, and its rule for a closing quotation mark, which sees the line end.
+    The steps are lower-casing, punctuation normalisation, and tokenization with escapes and without splitting
+    at dashes. In this order they reproduce the official `*.lc.norm.tok.*` references exactly (val and both tests
+    of German, English and French). This requires two details of the original Perl script: its treatment of the
+    curly apostrophe, and its rule for a closing quotation mark, which depends on the line end.
     """
     base = base_language(language)
     normalizer = MosesPunctNormalizer(lang=base, perl_parity=True)
@@ -39,16 +39,16 @@ def moses(language: str) -> Callable[[str], str]:
 
 
 def splitter(kind: str, language: str) -> Splitter:
-    """A function that cuts a sentence into the words that links count.
+    """A function that splits a sentence into the words to which links refer.
 
     Args:
         kind: "whitespace"; "moses", the tokens of the Moses tools as `moses` prepares them
             (lower-cased, punctuation normalised; the words of Multi30k's official tokenised files); or "char", every
-            character that is no white space.
-        language: code, which only "moses" looks at.
+            character except white space.
+        language: language code, used only by "moses".
 
     Raises:
-        UserError: there is no such kind.
+        UserError: the kind does not exist.
     """
     if kind == "whitespace":
         return str.split
@@ -61,7 +61,7 @@ def splitter(kind: str, language: str) -> Splitter:
 
 
 class WordSplitters(NamedTuple):
-    """What counts as a word: the name of a splitter, and the splitters of sources and targets."""
+    """The definition of a word: the name of a splitter, and the splitters of sources and of targets."""
 
     name: str
     source: Splitter
@@ -69,7 +69,7 @@ class WordSplitters(NamedTuple):
 
     @classmethod
     def of(cls, name: str, codes: tuple[str, str]) -> "WordSplitters":
-        """The splitters of this name for these languages; see `splitter`."""
+        """The splitters of kind `name` for the language codes of source and target; see `splitter`."""
         return cls(name, splitter(name, codes[0]), splitter(name, codes[1]))
 
     def sizes(self, sources: Sequence[str], targets: Sequence[str]) -> list[tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""Links of two directions -> one set of links. Stands after `weights`."""
+"""Symmetrization: combining the links of two translation directions into one set."""
 
 from collections.abc import Collection
 
@@ -9,16 +9,16 @@ SYMMETRIZATIONS = ("intersection", "union", "grow-diag", "grow-diag-final", "gro
 
 
 def symmetrize(forward: Collection[Link], backward: Collection[Link], how: str) -> set[Link]:
-    """Join the links of two directions (Och and Ney 2003; Koehn, Och and Marcu 2003; Koehn et al. 2005, IWSLT).
+    """Combine the links of two directions (Och and Ney 2003; Koehn, Och and Marcu 2003; Koehn et al. 2005, IWSLT).
 
-    `grow-diag` begins with the intersection and adds links of the union that touch a link, straight or diagonally,
-    as long as one of their words has no link yet. `-final` then adds links of either direction, the forward one
-    first, of which one word has no link yet; `-final-and` only those of which neither word has.
+    `grow-diag` begins with the intersection and adds links of the union that are adjacent to a link, horizontally,
+    vertically or diagonally, if one of their words has no link yet. `-final` then adds links of either direction,
+    forward first, if one of their words has no link yet; `-final-and` only if neither word has a link.
 
     Links of both directions are (source, target).
 
     Raises:
-        UserError: `how` is none of `SYMMETRIZATIONS`.
+        UserError: `how` is not one of `SYMMETRIZATIONS`.
     """
     if how not in SYMMETRIZATIONS:
         raise UserError(f"symmetrize={how} is not known. Give symmetrize= one of {', '.join(SYMMETRIZATIONS)}.")
@@ -36,7 +36,7 @@ def symmetrize(forward: Collection[Link], backward: Collection[Link], how: str) 
         sources.add(link[0])
         targets.add(link[1])
 
-    # Target by target, source by source, as the authors' pseudo-code goes; a link that is added is visited in its turn.
+    # The authors' pseudo-code visits links by target, then by source; added links are visited in the same order.
     order = sorted(union, key=lambda link: (link[1], link[0]))
     grown = -1
     while grown != len(joined):

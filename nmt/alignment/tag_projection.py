@@ -1,7 +1,7 @@
-"""Tags of a source and the links of its translation -> tags of the translation.
+"""Projection of tags from a source to its translation, by word links.
 
-A pair of tags is put around the words that are linked to the words in it, from the first to the last; a lone tag beside
-the word that it stood beside. No pair is lost, no word is cut, and tags stay nested as they were.
+A pair of tags is put around the target words that are linked to the source words inside it; a single tag is put beside
+the translation of its neighbouring word. No pair is lost, no word is split, and the nesting of tags does not change.
 """
 
 import itertools
@@ -27,9 +27,9 @@ class LinkedText(NamedTuple):
 
     Attributes:
         source, target: the texts.
-        source_words, target_words: the characters of each word.
-        links: between words.
-        sentences: the characters of each sentence in the source and in the target.
+        source_words, target_words: the character span of each word.
+        links: (source, target) word indices.
+        sentences: the character spans of each sentence in the source and in the target.
     """
 
     source: str
@@ -41,7 +41,7 @@ class LinkedText(NamedTuple):
 
     @classmethod
     def of(cls, translation: Translation, linker: Linker) -> "LinkedText":
-        """A translation with its links; without attention, words are linked in their order."""
+        """A translation with its links; without attention, words are linked along the diagonal."""
         words = (
             unit_spans(translation.source, translation.source_spans),
             unit_spans(translation.text, translation.spans),
@@ -58,7 +58,7 @@ class LinkedText(NamedTuple):
         target_words: Sequence[Span],
         word_links: Sequence[Link] | None,
     ) -> "LinkedText":
-        """A sentence; None for no links, so that words are linked in their order."""
+        """A sentence with its links; without links (None), words are linked along the diagonal."""
         if word_links is None:
             word_links = diagonal(len(source_words), len(target_words))
         (source_words, of_source), (target_words, of_target) = map(
@@ -70,12 +70,12 @@ class LinkedText(NamedTuple):
 
     @classmethod
     def same(cls, text: str) -> "LinkedText":
-        """A text that is not translated."""
+        """A text that is its own translation."""
         words = [match.span() for match in re.finditer(r"\S+", text)]
         return cls.of_words(text, text, words, words, [(at, at) for at in range(len(words))])
 
     def stripped(self) -> "LinkedText":
-        """The same without white space at the ends of the translation."""
+        """The text without white space at both ends of the translation."""
         text = self.target.strip()
         by = self.target.find(text)
         words = [(begin - by, end - by) for begin, end in self.target_words]
@@ -84,7 +84,7 @@ class LinkedText(NamedTuple):
 
     @classmethod
     def join(cls, parts: Iterable["LinkedText"]) -> "LinkedText":
-        """The parts, one after the other."""
+        """Concatenate linked texts."""
         words: tuple[list[Span], list[Span]] = [], []
         sentences: tuple[list[Span], list[Span]] = [], []
         word_links: list[Link] = []
@@ -103,12 +103,12 @@ class LinkedText(NamedTuple):
 
 
 def _is_letter(character: str) -> bool:
-    """Whether a character is part of a word: a letter, a digit, or a mark on one."""
+    """Whether a character is part of a word: a letter, a digit or a combining mark."""
     return character.isalnum() or unicodedata.category(character)[0] == "M"
 
 
 def _unbroken(text: str, words: Sequence[Span]) -> tuple[list[Span], list[int]]:
-    """The words, joined where pieces of a text without spaces break a word of letters; the new index of each."""
+    """Join units that split a word of letters, in text without spaces; also return the new index of each unit."""
     joined: list[Span] = []
     index: list[int] = []
     for begin, end in words:
@@ -127,7 +127,7 @@ def _is_within_word(before: str, after: str) -> bool:
 
 
 def project(linked: LinkedText, tags: Sequence[Tag]) -> Segment:
-    """The translation with the tags of its source; both in the order in which they open."""
+    """The translation with the projected tags of its source, in the order in which they open."""
     if not tags:
         return Segment(linked.target)
     source = [*nested(tags)]
@@ -154,7 +154,7 @@ def project(linked: LinkedText, tags: Sequence[Tag]) -> Segment:
 
 
 class _TaggedWords:
-    """The words of a linked text, and where tags of the source belong in the target."""
+    """The words of a linked text, and the placement of source tags in the target."""
 
     def __init__(self, linked: LinkedText, tags: Sequence[Tag]) -> None:
         self.linked = linked
@@ -169,7 +169,7 @@ class _TaggedWords:
         self.core_starts = [begin for begin, _ in self.source_cores]
         self.target_starts = [begin for begin, _ in self.target]
         self.sentence_ends = [end for (_, end), _ in linked.sentences]
-        # The nearest word with links, before and after each gap between words.
+        # For each gap between source words: the nearest words with links before and after it.
         self.before, self.after = [-1], [len(self.source)]
         for at, targets in enumerate(self.targets):
             self.before.append(at if targets else self.before[-1])
@@ -178,7 +178,7 @@ class _TaggedWords:
         self.after.reverse()
 
     def arrange(self, tags: Sequence[tuple[int, Tag]], within: Span) -> dict[int, Span]:
-        """The places of the tags between the tags of one pair, by number: disjoint, and in the order of the target."""
+        """Place sibling tags `within` a target span: their spans by number, disjoint and in the order of the target."""
         low, high = within
         owner: dict[int, int] = {}
         inside = {number: self._inside(tag) for number, tag in tags}
@@ -205,7 +205,7 @@ class _TaggedWords:
         return places
 
     def _lone(self, number: int, tag: Tag, within: Span, taken: Sequence[tuple[int, int, int]]) -> Span:
-        """The place of a tag without words, outside of the pairs beside it."""
+        """The span of a tag without linked words, outside the siblings already placed (`taken`)."""
         at = min(max(self._beside(tag), within[0]), within[1])
         index = bisect_left(taken, (at,)) - 1
         if index >= 0 and at < taken[index][1]:
@@ -219,7 +219,7 @@ class _TaggedWords:
         return at, at
 
     def _inside(self, tag: Tag) -> list[int]:
-        """The target words that belong to the source words in a pair, and all those of sentences in it."""
+        """The target words linked to source words inside a pair, and all target words of sentences inside it."""
         if not tag.closing or tag.start == tag.end:
             return []
         first, last = bisect_right(self.core_ends, tag.start), bisect_left(self.core_starts, tag.end)
@@ -236,7 +236,7 @@ class _TaggedWords:
         return _is_letter(self.linked.target[self.target_cores[word][0]])
 
     def _around(self, tag: Tag, run: Sequence[int], inside: Sequence[int]) -> Span:
-        """The characters of a run of words; with the signs and spaces at its ends that the pair has at its own."""
+        """The span of a run of target words, with signs and spaces at the ends as inside the source pair."""
         text, target = self.linked.source[tag.start : tag.end], self.linked.target
         first, last = run[0], run[-1]
         begins, ends = (not _is_letter(text.strip()[at]) for at in (0, -1))
@@ -251,13 +251,13 @@ class _TaggedWords:
         return start - len(before) + len(before.rstrip()), stop + len(after) - len(after.lstrip())
 
     def _beside(self, tag: Tag) -> int:
-        """The place beside the word beside a tag; if that has no links, beside the nearest one that has some."""
+        """The target position of a tag: beside the translation of the adjacent word, or of the nearest linked word."""
         source = self.linked.source
         sentence = min(bisect_left(self.sentence_ends, tag.start), len(self.linked.sentences) - 1)
         if sentence < 0:
             return 0
         (begin, end), (low, high) = self.linked.sentences[sentence]
-        if source[begin:end].isspace():  # between sentences: it is kept
+        if source[begin:end].isspace():  # white space between sentences is copied unchanged
             return min(low + tag.start - begin, high)
         left = bisect_left(self.source_starts, tag.start)  # words that begin before the tag
         right = bisect_left(self.source_starts, tag.end)
@@ -276,15 +276,15 @@ class _TaggedWords:
 
 
 def _core(text: str, word: Span) -> Span:
-    """A word without the signs at its ends; the whole of a word of signs."""
+    """The span of a word without signs at its ends; a word of signs only is unchanged."""
     letters = [at for at in range(*word) if _is_letter(text[at])]
     return (letters[0], letters[-1] + 1) if letters else word
 
 
 def _cut(linked: LinkedText, tags: Sequence[Tag]) -> tuple[list[Span], list[Span], list[Link]]:
-    """The words and their links; words that both languages spell alike, as H2O, are cut where a tag cuts them.
+    """The words and their links, with words split at tags if source and target word are spelled alike, as H2O.
 
-    So are numbers and signs at the end of words, such as those of footnotes.
+    Numbers and signs at the end of a word, such as footnote marks, are also split off at a tag.
     """
     edges = sorted({edge for tag in tags for edge in (tag.start, tag.end)})
     cuts: tuple[dict[int, list[int]], dict[int, list[int]]] = {}, {}
@@ -314,7 +314,7 @@ def _cut(linked: LinkedText, tags: Sequence[Tag]) -> tuple[list[Span], list[Span
 
 
 def _parts(words: Sequence[Span], cuts: dict[int, list[int]]) -> tuple[list[Span], list[range]]:
-    """The words, some of them cut, and the range of the parts of each."""
+    """Split words at `cuts`; return all parts, and the range of part indices of each word."""
     parts: list[Span] = []
     ranges: list[range] = []
     for at, (begin, end) in enumerate(words):

@@ -1,4 +1,4 @@
-"""Lines with HTML tags -> translations with the tags around the words that are linked to theirs."""
+"""Translation of lines with HTML tags; the tags are projected by word links (`tag_projection`)."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -13,26 +13,26 @@ from nmt.translation.request import Request
 from nmt.translation.translator import empty
 from nmt.translation.types import Translation
 
-# References to line ends, which would make several lines of one.
+# Character references to line ends, which would split a line.
 _LINE_ENDS = re.compile(r"&(?:#0*1[03]|#[xX]0*[aAdD]|NewLine)(?:;|(?![0-9a-zA-Z;]))")
 
 Translate = Callable[[list[Request]], list[list[Translation]]]
 
 
 def plain_text(line: str) -> str:
-    """The text of a line with HTML tags, as it is translated (UserError if a character reference is too long)."""
+    """The text of a line without its HTML tags (UserError if a character reference is too long)."""
     parts = _parts(line)
     texts = [part.text for part in parts if isinstance(part, Segment)]
     return texts[0] if _is_plain(parts) else " ".join(text.strip() for text in texts)
 
 
 def translate_tagged(requests: Sequence[Request], translate: Translate, linker: Linker) -> list[list[Translation]]:
-    """The best translation of each line, alone in a list. Its `tagged` is the line with its text translated.
+    """Translate lines with HTML tags: a list with the best translation of each; its `tagged` is the translated HTML.
 
     Args:
-        requests: of lines with HTML tags. Texts between block tags are translated one by one.
-        translate: returns the n-best lists of requests without tags.
-        linker: of the words.
+        requests: requests for lines with HTML tags. Texts between block tags are translated one by one.
+        translate: a function that returns the n-best lists of requests without tags.
+        linker: the linker of words.
 
     Raises:
         UserError: a character reference is too long.
@@ -74,12 +74,12 @@ def _parts(line: str) -> list[str | Segment]:
 
 
 def _is_plain(parts: Sequence[str | Segment]) -> bool:
-    """Whether a line is nothing but text."""
+    """Whether a line is a single text without tags."""
     return len(parts) == 1 and isinstance(parts[0], Segment) and not parts[0].tags
 
 
 def _rendered(segment: Segment, translation: Translation, is_plain: bool, linker: Linker) -> str:
-    """A segment in HTML, with the white space at its ends unless it is all of a line."""
+    """A translated segment as HTML; white space at the ends of the source is restored unless the line is plain text."""
     linked = LinkedText.of(translation, linker)
     text = segment.text
     if not is_plain:

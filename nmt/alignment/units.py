@@ -1,7 +1,7 @@
-"""The words of a sentence and the subword pieces that spell them: the units of alignments and pictures.
+"""The units of alignments and pictures: the words of a sentence, with the subword pieces that spell them.
 
-Pictures take the words between the spaces of the text (`source_units`, `target_units`). Gold links may count words
-otherwise (`splitters`); `spelled` finds the pieces of such words by their letters.
+Pictures use the words between the spaces of the text (`source_units`, `target_units`). Gold links may use other words
+(`splitters`); `spelled` finds the pieces of these words by their letters.
 """
 
 import difflib
@@ -19,12 +19,12 @@ from nmt.translation.types import Translation
 
 
 class Units(NamedTuple):
-    """What the rows or the columns of word-level weights stand for.
+    """The units of the rows or the columns of word-level weights.
 
     Attributes:
-        labels: [U] the words; subword pieces where the text puts no spaces between words.
-        members: [P, U] the share of each subword piece that lies in each unit: a row of zeros for a piece of no
-            unit, one 1 for a piece within a unit, shares that sum to 1 for a piece that reaches over several.
+        labels: [U] the words; subword pieces if the text has no spaces between words.
+        members: [P, U] the share of each subword piece in each unit: zeros for a piece in no unit, a single 1
+            for a piece within a unit, shares that sum to 1 for a piece that spans several units.
         are_words: whether the units are words.
     """
 
@@ -34,15 +34,15 @@ class Units(NamedTuple):
 
 
 def _units(labels: list[str], of_piece: Sequence[int], are_words: bool) -> Units:
-    """Units from the unit of each piece, -1 for none."""
+    """`Units` from the index of each piece's unit; -1 for a piece in no unit."""
     members = np.array(of_piece, dtype=np.int64)[:, None] == np.arange(len(labels))[None, :]
     return Units(labels, members.astype(np.float32), are_words)
 
 
 def units(text: str, spans: Sequence[Span | None]) -> Units:
-    """What the pieces of a text stand for: its words, or the pieces themselves where it puts no spaces between words.
+    """The units of a text: its words, or its pieces if the text has no spaces between words.
 
-    `spans` are those of its pieces, [P].
+    `spans`: the character spans of the P pieces.
     """
     if unspaced(text):
         return _piece_units(text, spans)
@@ -62,7 +62,7 @@ def target_units(translation: Translation) -> Units:
 
 
 def unit_spans(text: str, spans: Sequence[Span | None]) -> list[Span]:
-    """The characters of each word of a text, or of each unit of pieces where it puts no spaces between words."""
+    """The character span of each unit: of words, or of pieces if the text has no spaces between words."""
     of_text = units(text, spans)
     if of_text.are_words:
         return [match.span() for match in re.finditer(r"\S+", text)]
@@ -73,10 +73,10 @@ def unit_spans(text: str, spans: Sequence[Span | None]) -> list[Span]:
 
 
 def word_number(labels: Sequence[str], word: int | str, field: str) -> int:
-    """The number of the word that a person names by its number from 0 or its spelling; messages call it `field`.
+    """The number, from 0, of a word given by its number or its spelling; `field` is its name in messages.
 
     Raises:
-        UserError: there is no such word, or several are spelled so.
+        UserError: the word does not exist, or several words have this spelling.
     """
     numbers = [at for at, label in enumerate(labels) if label == word or at == word]
     if not numbers:
@@ -87,7 +87,7 @@ def word_number(labels: Sequence[str], word: int | str, field: str) -> int:
 
 
 def _places(text: str, spans: Sequence[Span | None]) -> Iterator[tuple[int, int, int]]:
-    """Each piece that shows text or stands before text, with the characters that it belongs to."""
+    """Yield (piece, begin, end) for pieces with text or before text; an empty piece gets the next character."""
     for piece, span in enumerate(spans):
         if span is not None:
             begin, end = span[0], max(span[1], span[0] + 1)
@@ -96,7 +96,7 @@ def _places(text: str, spans: Sequence[Span | None]) -> Iterator[tuple[int, int,
 
 
 def _piece_units(text: str, spans: Sequence[Span | None]) -> Units:
-    """A unit is a piece, or all those that share characters."""
+    """Units of pieces; pieces that share characters form one unit."""
     unit_of = [-1] * len(spans)
     edges: list[list[int]] = []
     for piece, begin, end in _places(text, spans):
@@ -108,18 +108,18 @@ def _piece_units(text: str, spans: Sequence[Span | None]) -> Units:
 
 
 def spelled(text: str, spans: Sequence[Span | None], words: list[str]) -> Units:
-    """Words that somebody has counted in a text, and the pieces that spell them, found by their letters.
+    """The units for given words of a text; the pieces that spell each word are found by their letters.
 
-    White space and case make no difference. Where words and text are spelt differently (Moses normalises quotation
-    marks, say) the longest equal runs are matched, and the letters between two runs in proportion.
+    White space and case are ignored. If words and text are spelled differently (Moses normalises quotation marks, for
+    example), the longest equal runs are matched, and the letters between two runs are assigned in proportion.
 
     Args:
         text: the source or the target of a translation.
-        spans: [P] of its pieces.
-        words: of the same sentence.
+        spans: the character spans of the P pieces.
+        words: the words of the same sentence.
 
     Returns:
-        One unit a word. A piece that shows nothing (a lone word mark) belongs to what follows.
+        One unit for each word. A piece without text (a single word mark) belongs to the following word.
     """
     letters = [(char.lower(), at) for at, char in enumerate(text) if not char.isspace()]
     spelling = [(char.lower(), unit) for unit, word in enumerate(words) for char in word]
@@ -136,7 +136,7 @@ def spelled(text: str, spans: Sequence[Span | None], words: list[str]) -> Units:
 
 
 def _matched(letters: list[str], others: list[str]) -> list[tuple[int, int, int, int]]:
-    """Runs of letters [first, last) and runs of others [first, last) that agree, or stand between two that do."""
+    """Pairs of half-open ranges of letters and of others that are equal, or that lie between two equal ranges."""
     if letters == others:
         return [(0, len(letters), 0, len(others))]
     matcher = difflib.SequenceMatcher(None, letters, others, autojunk=False)

@@ -1,7 +1,7 @@
-"""Attention weights -> word-level weights -> discrete links.
+"""Word-level attention weights, and links from them.
 
-Stands after the translator: it reads `Translation.weights` and reaches no further back. Links are pairs of
-positions (source, target), both counted from 0; `nmt.links` reads and writes them.
+The input is `Translation.weights`; no model is needed. Links are pairs of positions (source, target), both counted
+from 0; `nmt.links` reads and writes them.
 """
 
 from collections.abc import Sequence
@@ -16,32 +16,32 @@ from nmt.translation.named_heads import AUTO, Heads
 from nmt.translation.types import Translation
 
 Weights = npt.NDArray[np.float32]
-#: The name of a head, which may be a number, or a selection of several (`nmt.translation.named_heads`).
+#: The name or number of a head, or a selection of several heads (`nmt.translation.named_heads`).
 Head = int | str
-#: A source word that has received less attention than this from all target words together is unattended.
+#: A source word is unattended if its total weight from all target words is less than this.
 UNATTENDED = 0.2
 
 
 def piece_weights(translation: Translation, head: Head = AUTO, shift: int = 0) -> Weights:
-    """The weights of one head over subword pieces, end of sentence included.
+    """The weights of a head, or the mean of several, over subword pieces with the end of sentence.
 
     Args:
-        translation: what the translator returned.
+        translation: the result of the translator.
         head: name of a head, such as 0 or "2.1" (layer and head); "2.mean" for the mean of a layer's heads, "mean" for
-            that of all heads. "auto" is the mean of the penultimate layer, or of all heads if there is one layer.
-        shift: 0 leaves row t at the piece that was predicted from it; 1 moves it to the piece before, which
-            was the decoder's input at that step (Luong et al. 2015, footnote 14). The first row, whose input
-            was the beginning of the sentence, then falls away, and the last piece has none.
+            the mean of all heads. "auto" is the mean of the penultimate layer, or of all heads if there is one layer.
+        shift: 0 assigns row t to the piece that it predicts; 1 assigns it to the previous piece, the decoder's
+            input at that step (Luong et al. 2015, footnote 14). With 1, the first row, whose input is the
+            beginning of the sentence, is dropped, and the last piece has no row.
 
     Returns:
-        [T, S] for shift 0, [T - 1, S] for shift 1 (T = 0 stays 0). Rows sum to one, or less under a
-        factor such as local-p's.
+        [T, S] for shift 0, [T - 1, S] for shift 1 (T = 0 stays 0). Rows sum to one, or to less if a window
+        scales the weights (local-p).
 
     Raises:
-        UserError: the model has no attention, or no such head or shift.
+        UserError: the model has no attention, or the head or the shift does not exist.
     """
     if translation.attends == "encoder":
-        shift = 0  # its rows are the words themselves
+        shift = 0  # the encoder's rows are words, not predictions
     if shift not in (0, 1):
         raise UserError(f"shift={shift}: a row belongs to the predicted piece (0) or to the one before it (1).")
     if translation.weights is None:
@@ -62,7 +62,7 @@ def piece_weights(translation: Translation, head: Head = AUTO, shift: int = 0) -
 
 
 def head_name(head: Head) -> str:
-    """The name of a selection of heads (UserError for a number with a point)."""
+    """The name of a head or a selection of heads (UserError for a float)."""
     if isinstance(head, float):  # 2.10 would be 2.1
         raise UserError(f'head={head}: give the name of a head as text: "{head}".')
     return str(head)
@@ -77,28 +77,26 @@ def names_of_heads(translation: Translation) -> Sequence[str]:
 def word_weights(
     translation: Translation, head: Head = AUTO, shift: int = 0, units: tuple[Units, Units] | None = None
 ) -> Weights:
-    """The weights of one head over words.
+    """The weights of a head over words: summed over a word's source pieces, averaged over its target pieces.
 
-    The sum over the source pieces of a word, the mean over its target pieces.
-    What fell on the end of the sentence belongs to no word and is dropped, so that a row sums to one at
-    most; it is not rescaled, for a faint row is news.
+    Weight on the end of the sentence is dropped, so a row sums to at most one. Rows are not rescaled, because a low
+    sum is informative.
 
     Args:
-        translation: what the translator returned.
+        translation: the result of the translator.
         head: see `piece_weights`.
         shift: 0 or 1, in pieces; see `piece_weights`.
-        units: of the source and of the target, where the words are not those that the text itself shows.
+        units: units of the source and of the target, if they are not the whitespace-separated words.
 
     Returns:
-        [Tw, Sw] with the units of the target and of the source; the row of a word of which no piece has
-        weights is zero.
+        [Tw, Sw] with the units of the target and of the source; the row of a word is zero if none of its pieces
+        has weights.
 
     Raises:
-        UserError: the model has no attention, or no such head or shift.
+        UserError: the model has no attention, or the head or the shift does not exist.
     """
     source, target = units or (source_units(translation), target_units(translation))
     pieces = piece_weights(translation, head, shift)
-    # Pieces [T, S] -> words by two products.
     targets = target.members[: len(pieces)]
     counts = targets.sum(axis=0)[:, None]
     summed = targets.T @ pieces @ source.members
@@ -107,12 +105,12 @@ def word_weights(
 
 
 def saliency_weights(translation: Translation, units: tuple[Units, Units] | None = None) -> Weights:
-    """The saliency of source words for target words, [Tw, Sw]; a row sums to one, or to zero where nothing helps.
+    """The saliency of source words for target words, [Tw, Sw]; rows sum to one, or to zero without positive values.
 
-    A source piece's saliency is the inner product of its embedding and the gradient of log p(piece of the target), a
-    signed number (Ding et al. 2019; see `nmt.translation.forced_passes.saliency`). It is linear, so that a word's is
-    the sum over its pieces on both sides. A negative one says that the source word speaks against the target word: it
-    counts as zero, and a row is divided by its sum.
+    The saliency of a source piece is the inner product of its embedding and the gradient of log p(target piece), a
+    signed number (Ding et al. 2019; see `nmt.translation.forced_passes.saliency`). It is linear, so values of pieces
+    add up to words on both sides. Negative values, of source words that lower the probability, are set to zero; then
+    each row is divided by its sum.
     """
     signed = word_weights(translation, units=units)  # one head
     helping = np.maximum(signed, 0)
@@ -122,15 +120,15 @@ def saliency_weights(translation: Translation, units: tuple[Units, Units] | None
 
 
 def best_links(weights: Weights, threshold: float | None = None) -> list[Link]:
-    """Read links off word-level weights [Tw, Sw].
+    """The links from word-level weights.
 
     Args:
-        weights: of source words for target words.
-        threshold: links every pair whose weight is at least this; None links each target word to the source word with
-            the most weight (the first of equals).
+        weights: [Tw, Sw] weights.
+        threshold: link every pair with at least this weight; None links each target word to the source word with the
+            largest weight (the first one in a tie).
 
     Returns:
-        (source, target) positions from 0, in the order of the target; a word without weights has no link.
+        (source, target) positions from 0, in the order of the target; a target word without weights has no link.
     """
     if threshold is not None:
         return [(int(source), int(target)) for target, source in np.argwhere(weights >= threshold)]
@@ -140,9 +138,9 @@ def best_links(weights: Weights, threshold: float | None = None) -> list[Link]:
 def links(
     translation: Translation, head: Head = AUTO, shift: int = 0, units: tuple[Units, Units] | None = None
 ) -> list[Link]:
-    """Link every target word to the source word with the most weight; see `word_weights` and `best_links`."""
+    """Link every target word to the source word with the largest weight; see `word_weights` and `best_links`."""
     return best_links(word_weights(translation, head, shift, units))
 
 
-#: What a row of the weights is given to, for each shift.
+#: The word to which a row of the weights is assigned, for each shift.
 SHIFTS = {0: "the word it predicts", 1: "the word before"}

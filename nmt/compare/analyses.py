@@ -1,4 +1,4 @@
-"""The sections of a report on single words and sentences. Most are grids of a score x a bucket with a caption."""
+"""Report sections on words and sentences. Most are tables of a score by bucket (`grid`) with a caption."""
 
 from collections.abc import Iterable, Mapping
 
@@ -28,23 +28,22 @@ _MEASURES = {
     "end_weight": "weight on the end, %",
 }
 _PROBABILITIES = [f"{fifth} %" for fifth in buckets.FIFTHS]
-#: The end of captions.
 _OVER = "Means over seeds, with 95 % bootstrap intervals over sentences."
 
 
 class Subject:
-    """A split of a comparison, as the sections read it."""
+    """The data of one split that the sections share."""
 
     def __init__(self, comparison: Comparison, split: OnSplit, slicing: Slicing) -> None:
         self.split, self.slicing = split, slicing
         self.labels, self.baseline, self.order = comparison.labels, comparison.baseline, split.order
-        #: The highest of the other variants; None for a single variant.
+        #: Index of the highest variant other than the baseline; None for a single variant.
         self.rival = next((at for at in split.order if at != comparison.baseline), None)
-        #: Of each variant the runs, in the order of its seeds.
+        #: The runs of each variant, in the order of their seeds.
         self.runs = [[run.splits[split.name] for run in variant.runs] for variant in comparison.variants]
-        #: Of each variant chrF of each sentence.
+        #: The chrF of each sentence, by variant.
         self.scores = [scores_of(variant, split.name) for variant in comparison.variants]
-        #: The words; None if records were made without the text.
+        #: The texts as words; None if records were made without the text.
         self.texts = texts_of(self.labels, self.runs)
 
 
@@ -58,7 +57,7 @@ def word_sections(subject: Subject) -> list[Block]:
 
 
 def length_ratios(subject: Subject) -> list[Block]:
-    """The length of translations, by the length of their source."""
+    """The section on the length of translations by source length."""
     texts = subject.texts
     if texts is None:
         return []
@@ -70,7 +69,7 @@ def length_ratios(subject: Subject) -> list[Block]:
 
 
 def attention(subject: Subject) -> list[Block]:
-    """Measures of the weights of the translations, which need no gold links."""
+    """The section on attention weights of the translations: measures that need no gold links."""
     texts = subject.texts
     if texts is None or not any("entropy" in row for runs in texts.runs for run in runs for row in run.measures):
         return []
@@ -90,7 +89,7 @@ def attention(subject: Subject) -> list[Block]:
 
 
 def first_sentences(subject: Subject) -> list[Block]:
-    """The sentences on which the variants differ most, each with its highest and lowest translation."""
+    """The section on sentences on which the variants differ most, each with its best and worst translation by chrF."""
     if not subject.split.differences:
         return []
     blocks: list[Block] = [Heading("Sentences on which the variants differ most")]
@@ -106,7 +105,7 @@ def first_sentences(subject: Subject) -> list[Block]:
 
 
 def sentence_examples(subject: Subject) -> list[Block]:
-    """Gains, losses, disagreements and random sentences."""
+    """The section on sentences with the largest gains, losses and disagreements, and on random sentences."""
     lines = [difference.line for difference in subject.split.differences]
     sources = next((runs[0].sources for runs in subject.runs if runs[0].sources is not None), None)
     if subject.rival is None or not lines or sources is None:
@@ -140,7 +139,7 @@ def _failures(subject: Subject, texts: Texts) -> list[Block]:
 
 
 def _facts(texts: Texts, side: str) -> tuple[Mapping[str, WordFacts], bool]:
-    """The facts about each word that some run has, and whether any has a training count."""
+    """The facts about each word from all runs, and whether any word has a training count."""
     words = {word: facts for runs in texts.runs for run in runs for word, facts in run.words.get(side, {}).items()}
     return words, any(facts.times is not None for facts in words.values())
 
@@ -175,7 +174,7 @@ def _links(subject: Subject, texts: Texts) -> list[Block]:
 
 
 def _links_of(subject: Subject, texts: Texts) -> tuple[str, list[list[Link]]] | None:
-    """The label of the first variant with attention, and its links between sources and references."""
+    """The label of the highest variant with links, and its links between sources and references; None without links."""
     for at in subject.order:
         by_line = {each.line: each.links for each in texts.runs[at][0].forced if each.links}
         if by_line:
@@ -276,7 +275,7 @@ def _kinds(subject: Subject, texts: Texts) -> list[Block]:
 
 
 def sentences(subject: Subject, blocks: Iterable[Block]) -> list[Block]:
-    """The list of the sentences that cells and points lead to; of very many sentences, the first."""
+    """The list of sentences that table cells and plot points link to, cut if there are too many for one page."""
     if subject.texts is None:
         return []
     lines: dict[int, None] = {}
@@ -292,7 +291,7 @@ def sentences(subject: Subject, blocks: Iterable[Block]) -> list[Block]:
 
 
 def _pair(subject: Subject, line: int) -> list[tuple[str, str, str]]:
-    """Rows of a source and its references."""
+    """Table rows for a line's source and its references."""
     scored = subject.runs[0][0]
     texts = (("source", scored.sources), *(("reference", lines) for lines in (scored.references, *scored.others)))
     return [(name, lines[line - 1], "") for name, lines in texts if lines is not None]
@@ -304,7 +303,7 @@ def _translation(subject: Subject, at: int, line: int) -> tuple[str, str, str]:
 
 
 def _rows(subject: Subject, line: int) -> list[tuple[str, str, str]]:
-    """Source, references and translations; equal translations are one row."""
+    """Table rows for a line's source, references and translations; equal translations share a row."""
     labels: dict[str, list[str]] = {}
     figures: dict[str, str] = {}
     for at in sorted(range(len(subject.labels)), key=lambda at: -subject.scores[at][line - 1]):

@@ -1,4 +1,4 @@
-"""The buckets of the second axis (`grid`): of words by training count, pieces and place, of sentences and scores."""
+"""Buckets (`grid.Bucket`) of words by training count, pieces and position, and of sentences by length and score."""
 
 from bisect import bisect_right
 from collections import defaultdict
@@ -11,12 +11,12 @@ from nmt.drawing.length_plot import FEW
 from nmt.evaluation.length_bins import binned, joined
 from nmt.links import Link
 
-#: The least count of each bucket; the first one is of unseen words.
+#: Minimum count of each bucket.
 _COUNTS = (0, 1, 2, 5, 10, 100, 1000)
 COUNTS = ("0 (unseen)", "1", "2-4", "5-9", "10-99", "100-999", "1000 or more")
 PIECES = ("1", "2", "3", "4", "5 or more")
 QUARTERS = ("first quarter", "second", "third", "last quarter")
-#: The first word of each bucket, from 1.
+#: Position of the first word of each bucket, from 1.
 _STEPS = (1, 2, 3, 4, 6, 11, 21)
 STEPS = ("1st word", "2nd", "3rd", "4-5", "6-10", "11-20", "21 or later")
 FIFTHS = ("0-20", "20-40", "40-60", "60-80", "80-100")
@@ -27,16 +27,16 @@ def _count_place(facts: WordFacts | None) -> tuple[int, ...]:
 
 
 def training_count(words: Mapping[str, WordFacts], title: str) -> Bucket:
-    """The count of a word in the training text; words without a known count are in no bucket."""
+    """Buckets by the word's count in the training text; words with unknown counts are in no bucket."""
     return Bucket(title, COUNTS, lambda word: _count_place(words.get(word.text)))
 
 
 def linked_count(
     sources: Sequence[Sequence[str]], links: Sequence[Sequence[Link]], words: Mapping[str, WordFacts]
 ) -> Bucket:
-    """The counts, in the training text, of the source words that a word of a reference links to; a bucket for each.
+    """Buckets by training count of the linked source words; a reference word is in the bucket of each linked word.
 
-    `links` are of each sentence, (word of the source, word of the reference), from 0.
+    `links` are the (source word, reference word) indices of each sentence, from 0.
     """
     places: dict[tuple[int, int], list[int]] = defaultdict(list)
     for row, (source, of_row) in enumerate(zip(sources, links, strict=True)):
@@ -46,7 +46,7 @@ def linked_count(
 
 
 def piece_count(words: Mapping[str, WordFacts]) -> Bucket:
-    """The number of pieces of a word; words that the runs do not know are in no bucket."""
+    """Buckets by the number of pieces of a word; words without facts are in no bucket."""
 
     def places(word: WordKey) -> tuple[int, ...]:
         facts = words.get(word.text)
@@ -60,12 +60,12 @@ STEP = Bucket("word of the reference", STEPS, lambda word: (bisect_right(_STEPS,
 
 
 def fifths(title: str, names: Sequence[str], most: float) -> Bucket:
-    """Five equal ranges of a number from 0 to `most`."""
+    """Five equal ranges of a key from 0 to `most`."""
     return Bucket(title, names, lambda value: (min(int(5 * value / most), 4),))
 
 
 def row_sets(title: str, rows: Mapping[str, Sequence[int]]) -> Bucket:
-    """Sets of sentences, by name, which may overlap."""
+    """A bucket for each named set of sentences; the sets may overlap."""
     places: dict[int, list[int]] = defaultdict(list)
     for place, members in enumerate(rows.values()):
         for row in members:
@@ -76,9 +76,9 @@ def row_sets(title: str, rows: Mapping[str, Sequence[int]]) -> Bucket:
 def source_length(
     lengths: Sequence[int], unit: str, *, everything: bool = False
 ) -> tuple[Bucket, list[tuple[int, int, int]]]:
-    """Source length, and the shortest and longest length of each bucket with its number of sentences.
+    """Buckets by source length, and for each its shortest and longest length and its number of sentences.
 
-    A bucket with too few sentences is joined with its neighbour. With `everything`, all sentences are a bucket too.
+    A bucket with too few sentences is joined with its neighbour. `everything` adds a bucket of all sentences.
     """
     bins = joined(binned(lengths), FEW)
     rows: dict[str, Sequence[int]] = {"all": range(len(lengths))} if everything else {}

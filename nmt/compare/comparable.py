@@ -1,4 +1,4 @@
-"""The runs and the splits that can be compared, by the fingerprints in their results."""
+"""Selection of the comparable runs and splits, by the fingerprints in their results."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,7 @@ from nmt.compare.systems import SYSTEM
 
 
 def comparable(results: Sequence[Result], baseline: str | None) -> tuple[list[Result], list[tuple[str, str]]]:
-    """The runs that are comparable with the baseline (else the largest such group), and the others with the reason.
+    """The runs comparable with the baseline (if None, the largest such group), and the other runs with the reason.
 
     A run that cannot be compared on some split is left out only if the runs have no other split in common.
     """
@@ -26,13 +26,13 @@ def comparable(results: Sequence[Result], baseline: str | None) -> tuple[list[Re
 
 
 def _differing(origin: Mapping[str, str], other: Mapping[str, str], where: str = "") -> str:
-    """The fingerprints that both origins have and that differ, in words; "" if none does."""
+    """A description of the fingerprints in both origins that differ; "" if all are equal."""
     differing = [key for key in origin if key in other and origin[key] != other[key]]
     return ", ".join(f"another {key}{where}{f': {other[key]}' if key == 'search' else ''}" for key in differing)
 
 
 def _split_reason(result: Result, other: Result, split: str) -> str:
-    """The reason why two runs cannot be compared on a split that the first has; "" if they can."""
+    """The reason why two runs cannot be compared on a split of the first run; "" if they can be compared."""
     if split not in other.splits:
         return f"not scored on {split}"
     return _differing(result.splits[split].origin, other.splits[split].origin, f" on {split}")
@@ -63,7 +63,7 @@ def common(results: Sequence[Result]) -> tuple[list[str], list[str]]:
 
 
 def unequal(seeds: Mapping[str, Sequence[int]]) -> list[str]:
-    """A note if the variants, by their labels, have different seeds."""
+    """A note if the variants have different seeds; `seeds` maps each variant's label to its seeds."""
     if len(set(map(tuple, seeds.values()))) < 2:
         return []
     known = [f"{label} has {', '.join(map(str, of_variant))}" for label, of_variant in seeds.items()]
@@ -74,7 +74,7 @@ def unequal(seeds: Mapping[str, Sequence[int]]) -> list[str]:
 
 
 def machines(results: Sequence[Result], splits: Sequence[str]) -> list[str]:
-    """Notes on speeds that are not of one kind of machine."""
+    """Notes for training and translation speeds that were measured on different machines or numbers of threads."""
     results = [result for result in results if SYSTEM not in result.settings]
     trained = sorted({result.training_machine or "unknown" for result in results})
     notes = []
@@ -89,16 +89,16 @@ def machines(results: Sequence[Result], splits: Sequence[str]) -> list[str]:
 
 
 def some(names: Sequence[str], most: int = 6) -> str:
-    """A list of names; the end of a long list is counted."""
+    """Join names by commas; after the first `most` names, only the number of further names is given."""
     more = len(names) - most
     return ", ".join(names) if more <= 1 else f"{', '.join(names[:most])} and {more} more"
 
 
 def is_named(result: Result, name: str) -> bool:
-    """Whether a run has this name, with or without its seed."""
+    """Whether `name` is the run's name, with or without the seed."""
     return name in (result.name, without_seed(result))
 
 
 def without_seed(result: Result) -> str:
-    """The name of a run without its seed, which the runs of a sweep share."""
+    """The name of a run without its seed; all seeds of a sweep's variant share this name."""
     return re.sub(rf"-(seed-)?{result.seed}$", "", result.name)

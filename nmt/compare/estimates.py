@@ -1,6 +1,6 @@
-"""Figures with 95 % intervals over sentences: the bootstrap and Wilson's interval, with the runs as they are.
+"""95 % intervals over sentences for given runs: the bootstrap and Wilson's interval.
 
-The tests in `significance` also ask what other seeds would give.
+Unlike the tests in `significance`, these intervals do not cover other seeds.
 """
 
 import math
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from nmt.compare.variance import Statistics
 
 RESAMPLES = 1000
-_GROUPS = 1000  # a larger test set is resampled in groups of sentences, which takes less time
+_GROUPS = 1000  # a larger test set is resampled in groups of sentences, which is faster
 
 
 class Estimate(NamedTuple):
@@ -25,7 +25,7 @@ class Estimate(NamedTuple):
 
 
 class Bootstrap:
-    """Resampled sums over the sentences of a test set, the same sentences for every figure (Efron 1979)."""
+    """Bootstrap over the sentences of a test set (Efron 1979), with the same resamples for every figure."""
 
     def __init__(self, sentences: int) -> None:
         generator = np.random.default_rng(1)
@@ -34,7 +34,7 @@ class Bootstrap:
         self._draws = generator.multinomial(groups, [1 / groups] * groups, RESAMPLES) if groups else np.zeros((0, 0))
 
     def estimate(self, counts: Statistics, score: Callable[[Statistics], Statistics]) -> Estimate | None:
-        """The mean over runs of a score, from the 2.5th to the 97.5th percentile; None if there is nothing to score.
+        """The mean of a score over runs with its 95 % percentile interval; None if there is nothing to score.
 
         Args:
             counts: [runs, sentences, S] statistics.
@@ -51,7 +51,7 @@ class Bootstrap:
 
 
 def share_of(counts: Statistics) -> Statistics:
-    """Counts [..., 2] of some and all -> per cent."""
+    """Counts [..., 2] of a part and of the whole -> the share in per cent."""
     return _ratio(100 * counts[..., 0], counts[..., 1])
 
 
@@ -69,7 +69,7 @@ def correlation_of(counts: Statistics) -> Statistics:
     """Sums [..., 6] of 1, x, y, x^2, y^2 and xy -> Pearson's correlation; NaN if x or y does not vary."""
     number, x, y, xx, yy, xy = np.moveaxis(counts, -1, 0)
     spreads = np.sqrt(np.maximum(number * xx - x * x, 0) * np.maximum(number * yy - y * y, 0))
-    # Rounding leaves a little of the spread of a constant.
+    # By rounding, a constant can have a small positive spread.
     return _ratio(number * xy - x * y, np.where(spreads > 1e-9 * number * np.sqrt(xx * yy), spreads, 0))
 
 
@@ -82,8 +82,8 @@ def share_estimate(count: float, trials: int) -> Estimate:
     """A share in per cent with Wilson's interval (1927), which also holds for rare events.
 
     Args:
-        count: a mean over runs; the interval is that of the nearest whole number.
-        trials: at least 1.
+        count: number of successes, or its mean over runs; the interval uses the nearest integer.
+        trials: number of trials, at least 1.
     """
     from scipy.stats import binomtest  # type: ignore[import-untyped]  # loads slowly
 

@@ -1,4 +1,4 @@
-"""Single sentences by their chrF, the mean over seeds: examples, and two variants against each other."""
+"""Examples and a scatter plot of single sentences by chrF, averaged over seeds."""
 
 import random
 from collections.abc import Hashable, Mapping, Sequence
@@ -10,14 +10,14 @@ from nmt.compare.significance import chrf_of
 from nmt.compare.variants import Variant
 from nmt.viewer.blocks import Linked, Scatter, Table
 
-#: Points of a plot, and texts of the page that they lead to; about 1 MB.
+#: Maximum number of points in a plot, and of texts on the page that they link to (about 1 MB).
 _MOST_POINTS, MOST_TEXTS = 1000, 8000
 
 Scores = npt.NDArray[np.float64]
 
 
 def scores_of(variant: Variant, split: str) -> Scores:
-    """The chrF of each sentence [N]."""
+    """The chrF of each of N sentences [N], averaged over a variant's runs."""
     means: Scores = np.stack([chrf_of(run.splits[split].counts["chrf"]) for run in variant.runs]).mean(0)
     return means
 
@@ -25,10 +25,9 @@ def scores_of(variant: Variant, split: str) -> Scores:
 def examples(
     first: Scores, second: Scores, texts: Sequence[Hashable], disagreements: Sequence[int]
 ) -> dict[str, Sequence[int]]:
-    """Lines, from 1, of each kind: where the second of two variants gains and loses most, disagreements, random ones.
+    """Line numbers, from 1, of examples by kind: gains and losses of the second variant, disagreements, random lines.
 
-    Of each kind at most as many as there are disagreements, of equal texts only the first. A gain is never negative, a
-    loss never positive.
+    Each kind has at most as many lines as there are disagreements. Only the first of several equal texts is used.
     """
     most = len(disagreements)
     distinct = sorted({text: row for row, text in reversed([*enumerate(texts)])}.values())
@@ -46,7 +45,7 @@ def examples(
 def examples_table(
     lines: Mapping[str, Sequence[int]], scores: tuple[Scores, Scores], labels: tuple[str, str], sources: Sequence[str]
 ) -> Table:
-    """A row for each example, by its kind, with the scores of both variants."""
+    """A table with a row for each example, in the order of the kinds, with the scores of both variants."""
     rows: list[list[str]] = []
     for kind, line in ((kind, line) for kind, of_kind in lines.items() for line in of_kind):
         one, other = (of_variant[line - 1] for of_variant in scores)
@@ -56,9 +55,9 @@ def examples_table(
 
 
 def scatter(scores: Sequence[Scores], labels: Sequence[str], axes: tuple[int, int]) -> Scatter:
-    """A point for each sentence; of a large test set, as many as the page can hold, at even distances.
+    """A scatter plot with a point for each sentence; a large test set is sampled at even distances.
 
-    `axes` are the variants across and up.
+    `axes` are the indices of the variants on the x and y axes.
     """
     count = len(scores[0])
     most = min(_MOST_POINTS, MOST_TEXTS // (len(scores) + 2))

@@ -1,6 +1,6 @@
-"""Translations that failed in a way that can be counted without a person.
+"""Translation failures that are detected automatically.
 
-A repeated sequence of words, words that nobody attended to, a copy of the source, nothing at all, a cut at the limit.
+Repetitions, unattended source words, copies of the source, empty translations, and translations cut at the limit.
 """
 
 from collections import Counter
@@ -11,28 +11,28 @@ from nmt.compare.ngrams import Ngram, ngrams_of
 from nmt.compare.scorers import Texts
 from nmt.viewer.blocks import Linked, Table
 
-#: Words of a repeated or copied sequence: two are often a coincidence.
+#: Length in words of a repeated or copied sequence; two words often coincide by chance.
 SEQUENCE = 3
-MOST_LINES = 12  # behind one figure
+MOST_LINES = 12  # linked from one figure
 
 KINDS = ("repeats itself", "unattended source words", "copies the source", "empty", "cut at the maximum length")
 
 
 def sequences(words: Sequence[str]) -> Counter[Ngram]:
-    """The number of times that a sentence has each sequence of three words."""
+    """The count of each sequence of three words in a sentence."""
     return Counter(ngrams_of(words, SEQUENCE))
 
 
 def repeats(hypothesis: Sequence[str], reference: Sequence[str]) -> bool:
-    """Whether a translation has a sequence of three words twice, and more often than its reference."""
+    """Whether a translation has a three-word sequence at least twice, and more often than its reference."""
     expected = sequences(reference)
     return any(times > max(1, expected[sequence]) for sequence, times in sequences(hypothesis).items())
 
 
 def copies(source: Sequence[str], hypothesis: Sequence[str], reference: Sequence[str]) -> bool:
-    """Whether a translation is its source, or has three source words in a row that the reference does not have.
+    """Whether a translation equals its source, or has three source words in a row that the reference lacks.
 
-    Text without letters, such as a number, is translated by a copy.
+    Text without letters, such as a number, does not count: copying it is correct.
     """
     if not any(map(str.isalpha, "".join(hypothesis))) or hypothesis == reference:
         return False
@@ -41,7 +41,7 @@ def copies(source: Sequence[str], hypothesis: Sequence[str], reference: Sequence
 
 
 def failing(texts: Texts, variant: int, run: int) -> list[list[int] | None]:
-    """The lines, from 1, of a run's failed translations, for each of `KINDS`; None for a kind that was not measured."""
+    """The line numbers, from 1, of a run's failed translations by kind (`KINDS`); None if a kind was not measured."""
     rows = list(zip(texts.sources, texts.hypotheses[variant][run], texts.references, strict=True))
     measures = texts.runs[variant][run].measures
 
@@ -61,9 +61,9 @@ def failing(texts: Texts, variant: int, run: int) -> list[list[int] | None]:
 
 
 def failures(texts: Texts, order: Sequence[int]) -> Table:
-    """The share of translations that failed in each way, a mean over seeds with Wilson's interval.
+    """A table of the share of failed translations by kind: the mean over seeds with Wilson's interval.
 
-    Each figure leads to sentences of the first seed.
+    Each figure links to sentences of the first seed.
     """
     rows: list[list[str]] = []
     for variant in order:

@@ -1,7 +1,7 @@
-"""Contrasts by design: pairs of variants that differ in one setting only, and one family of tests for each setting.
+"""Planned contrasts: pairs of variants that differ in one setting only, and one family of tests for each setting.
 
-"All against a baseline" mixes what a setting does with everything else in which two variants differ. A pair that
-differs in one setting measures that setting. Every family is corrected for itself by Holm (1979).
+A test against the baseline mixes the effect of a setting with all other differences between two variants. A pair that
+differs in one setting measures this setting alone. Each family is corrected separately by Holm (1979).
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,17 +14,18 @@ from nmt.config.choices import is_choice, place
 from nmt.evaluation.metrics import Metric
 
 _ABSENT = object()
-#: Choices whose own settings belong to their family: the radius of a window belongs to the windows.
+#: Choices whose settings count as part of the choice: a window's radius belongs to the family `attention/window`.
 _WITH_SETTINGS = ("attention/score", "attention/window", "attention/normaliser", "attention/read")
 
 
 class OneSetting(NamedTuple):
-    """The test of two variants, by their numbers, that differ in one setting.
+    """The test of two variants that differ in one setting.
 
     Attributes:
-        difference: the second's mean over its seeds less the first's.
-        low, high: the ends of its interval, at the level of the tests without correction.
-        error: and the rest as in `Contrast`, corrected for the family.
+        first, second: the indices of the variants.
+        difference: the mean of the second variant over its seeds minus the mean of the first.
+        low, high: the ends of the difference's confidence interval, not corrected for multiple tests.
+        error: this and all further fields as in `Contrast`, corrected for the family.
     """
 
     first: int
@@ -40,21 +41,21 @@ class OneSetting(NamedTuple):
 
 
 class Family(NamedTuple):
-    """All pairs that differ in one setting: its key, and the pairs."""
+    """All pairs of variants that differ in one setting: the setting's key, and the tests of the pairs."""
 
     setting: str
     pairs: list[OneSetting]
 
 
 class Joint(NamedTuple):
-    """The tests of the other variants against the baseline on all test sets at once, as if these were one text.
+    """The tests of the other variants against the baseline on all test sets, joined into one text.
 
     Attributes:
-        splits: the names of the sets.
-        sentences: how many they have together.
+        splits: names of the test sets.
+        sentences: number of sentences in all test sets.
         judge: the metric.
-        tests: in the order of the variants; corrected by Holm.
-        collapsed: the variants whose runs deviate so much that they have a deviation of their own.
+        tests: the tests in the order of the variants, corrected by Holm.
+        collapsed: indices of the variants whose variance over runs is not pooled (`variance.Deviations`).
     """
 
     splits: list[str]
@@ -67,7 +68,7 @@ class Joint(NamedTuple):
 def factor(first: Mapping[str, Any], second: Mapping[str, Any]) -> str | None:
     """The one setting in which two variants differ; None if they differ in none or in several.
 
-    Settings that only one of two choices has are not a difference of their own.
+    A setting that exists for only one of two choices does not count as a second difference.
     """
     keys = dict.fromkeys([*first, *second])
     differing = [key for key in keys if first.get(key, _ABSENT) != second.get(key, _ABSENT)]
@@ -75,7 +76,7 @@ def factor(first: Mapping[str, Any], second: Mapping[str, Any]) -> str | None:
     if len(in_both) != 1:
         return None
     setting = in_both[0]
-    # A choice without settings is an empty node in its place.
+    # Ignore differences under the choice's own key: a choice without settings is an empty node there.
     if is_choice(setting):
         differing = [key for key in differing if not f"{place(key)}.".startswith(f"{place(setting)}.")]
     if set(differing) - {setting}:
@@ -85,7 +86,7 @@ def factor(first: Mapping[str, Any], second: Mapping[str, Any]) -> str | None:
 
 
 def families(settings: Sequence[Mapping[str, Any]], runs: Sequence[Runs], scorer: Scorer, alpha: float) -> list[Family]:
-    """Every family of the variants, with its tests."""
+    """All families of tests among the variants."""
     by_setting: dict[str, list[tuple[int, int]]] = {}
     for first, second in combinations(range(len(settings)), 2):
         setting = factor(settings[first], settings[second])
@@ -98,12 +99,12 @@ def families(settings: Sequence[Mapping[str, Any]], runs: Sequence[Runs], scorer
 
 
 def tests(pairs: Sequence[tuple[int, int]], noise: Noise, alpha: float) -> list[OneSetting]:
-    """The tests of pairs of variants, corrected together."""
+    """Test pairs of variants, corrected as one family."""
     return corrected(pairs, [noise.between(*pair) for pair in pairs], alpha)
 
 
 def corrected(pairs: Sequence[tuple[int, int]], tested: Sequence[DifferenceTest], alpha: float) -> list[OneSetting]:
-    """Tests of pairs, corrected by Holm for their number."""
+    """Correct the tests of pairs by Holm for their number."""
     return [
         OneSetting(
             *(*pair, test.difference, *test.noise.interval(test.difference, alpha), test.noise.error, p),

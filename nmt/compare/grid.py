@@ -1,8 +1,8 @@
-"""The two axes of every analysis of words and sentences: an `ItemScore` x a `Bucket` of items -> a `Grid`.
+"""Scores of words and sentences by bucket: an `ItemScore` x a `Bucket` -> a `Grid`.
 
-An item is a sentence, a word, a piece or a measure of a sentence. A score gives the statistics of each item, a bucket
-says into which columns an item falls, and a grid has the score of each variant in each bucket, with its interval.
-`scorers` has the scores and `buckets` the buckets; neither knows the other.
+An item is a sentence, a word, a piece or a measure of a sentence. An `ItemScore` gives the statistics of each item, a
+`Bucket` assigns items to columns, and a `Grid` holds the score of each variant in each column, with its interval.
+Scores are defined in `scorers` and buckets in `buckets`, independently of each other.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -19,9 +19,9 @@ class Item(NamedTuple):
     """One item of a score.
 
     Attributes:
-        row: its sentence, from 0.
-        key: what buckets look at: the row of a sentence, a `WordKey`, a probability, the name of a measure.
-        statistics: [S], of which the score of a bucket takes the sum.
+        row: index of the item's sentence, from 0.
+        key: input of the buckets: the row of a sentence, a `WordKey`, a probability, or the name of a measure.
+        statistics: [S] statistics, which are summed over the items of a bucket and then scored.
     """
 
     row: int
@@ -30,15 +30,15 @@ class Item(NamedTuple):
 
 
 class ItemScore(NamedTuple):
-    """The first axis.
+    """A score of items: their statistics, and the function from summed statistics to a score.
 
     Attributes:
         items: (index of a variant, index of its run) -> the items.
         value: sums of statistics [..., S] -> scores [...]; NaN if there is nothing to score.
-        size: S.
-        unit: what a bucket's size counts; "" if sizes say nothing.
-        counted: the statistic that has the size of a bucket; None counts the items.
-        of_all: whether `value` also gets the sums over all buckets, [..., 2 S], as a share needs them.
+        size: S, the number of statistics of an item.
+        unit: the unit of bucket sizes; "" if sizes are not shown.
+        counted: index of the statistic whose sum is the size of a bucket; None counts the items.
+        of_all: whether `value` gets sums [..., 2 S], the second half over all buckets, to compute a share.
     """
 
     items: Callable[[int, int], Iterable[Item]]
@@ -50,12 +50,12 @@ class ItemScore(NamedTuple):
 
 
 class Bucket(NamedTuple):
-    """The second axis.
+    """The B columns of a grid.
 
     Attributes:
         title: the property of the items, such as "training count".
-        names: of the B buckets.
-        places: an item's key -> the numbers of its buckets; none, one or several.
+        names: names of the B buckets.
+        places: an item's key -> the indices of its buckets: none, one or several.
     """
 
     title: str
@@ -64,9 +64,9 @@ class Bucket(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """For each variant the score in each bucket, or None if there is nothing to score.
+    """The score of each variant in each bucket (`rows`), or None if there is nothing to score.
 
-    Title, names and sizes are those of the buckets, the unit is that of the sizes; no sizes if they say nothing.
+    `title` and `names` are the buckets', and `unit` is the unit of `sizes`, which is empty if sizes are not shown.
     """
 
     title: str
@@ -77,7 +77,7 @@ class Grid(NamedTuple):
 
 
 def grid(runs: Sequence[int], bootstrap: Bootstrap, sentences: int, score: ItemScore, bucket: Bucket) -> Grid:
-    """Score every variant in every bucket; `runs` has the number of runs of each variant."""
+    """Score every variant in every bucket; `runs` are the numbers of runs of the variants."""
     sizes: list[int] = []
     rows = []
     for variant, count in enumerate(runs):
@@ -95,7 +95,7 @@ def grid(runs: Sequence[int], bootstrap: Bootstrap, sentences: int, score: ItemS
 
 
 def _table(items: Sequence[tuple[Item, int]], score: ItemScore, shape: tuple[int, int]) -> Statistics:
-    """The sums [sentences, buckets, S] of the items' statistics."""
+    """The sums [sentences, buckets, S] of the items' statistics; the last axis is 2 S if `score.of_all`."""
     table: Statistics = np.zeros((*shape, score.size))
     if items:
         rows, places = np.array([(item.row, place) for item, place in items]).T
@@ -106,7 +106,7 @@ def _table(items: Sequence[tuple[Item, int]], score: ItemScore, shape: tuple[int
 
 
 def grid_table(grid: Grid, labels: Sequence[str], order: Sequence[int], digits: int = 1) -> Table:
-    """A row for each variant, a column for each bucket that has a score, and a row of the buckets' sizes."""
+    """A table with a row for each variant, a column for each bucket with a score, and a row of bucket sizes."""
     there = [at for at in range(len(grid.names)) if any(row[at] is not None for row in grid.rows)]
     rows = [[labels[at], *(estimate_text(grid.rows[at][place], digits) for place in there)] for at in order]
     if grid.unit:

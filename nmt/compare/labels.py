@@ -1,4 +1,4 @@
-"""Settings of several variants -> a short name for each, and which settings tell them apart."""
+"""Short labels of variants, made from the settings that distinguish them."""
 
 import json
 from collections import Counter
@@ -11,9 +11,9 @@ _BARE = ("decoder", "attention/score", "attention/window", "attention/normaliser
 
 
 def labels(settings: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[str]]:
-    """Name the variants by the fewest settings that tell them apart: choices before numbers.
+    """Label the variants by as few settings as distinguish them, choices before numbers.
 
-    Settings that follow from the words before them are left out, and so are values that most variants have (`_usual`).
+    Settings implied by earlier words of the label are left out, and so are the most common values (`_usual`).
 
     Returns:
         All keys that differ, and a label for each variant, such as "luong general heads 2".
@@ -39,7 +39,7 @@ def labels(settings: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[str]]
             classes = finer
     usual = {key: _usual(key, [variant[key] for variant in settings if key in variant]) for key in label_keys}
     names = []
-    for hidden in (usual, {}):  # unless that makes two of one name
+    for hidden in (usual, {}):  # the second time with all values, if the first labels are not unique
         names = [_label(variant, settings, label_keys, hidden, keys) for variant in settings]
         if len(set(names)) == len(names):
             break
@@ -53,7 +53,7 @@ _Settings = Mapping[str, Any]
 def _label(
     variant: _Settings, settings: Sequence[_Settings], label_keys: Sequence[str], hidden: _Settings, keys: Sequence[str]
 ) -> str:
-    """The label of a variant: its settings among the keys, without hidden ones and those that follow from others."""
+    """The label of a variant from `label_keys`, without hidden values and settings implied by earlier keys."""
     open_, alike = [], settings
     for key in label_keys:
         rest = [other for other in alike if other.get(key, _NOTHING) == variant.get(key, _NOTHING)]
@@ -67,9 +67,9 @@ def _label(
 
 
 def _usual(key: str, values: Sequence[Any]) -> Any:
-    """The value that more variants have than any other; `_NOTHING` if two are as common.
+    """The most common value of a setting; `_NOTHING` if two values are equally common.
 
-    Labels always begin with the wiring and the score: the only choices that can be usual are window, normaliser, read.
+    Labels always show the wiring and the score: only window, normaliser and read are choices that can be left out.
     """
     if is_choice(key) and key not in _BARE[2:]:
         return _NOTHING
@@ -80,7 +80,7 @@ def _usual(key: str, values: Sequence[Any]) -> Any:
 
 
 def telling(settings: Sequence[_Settings], differing: Sequence[str]) -> list[str]:
-    """The settings in which variants differ, without those that only some of the choices have."""
+    """The settings in which variants differ, without settings that only some choices have."""
 
     def varies(key: str) -> bool:
         return len({json.dumps(variant[key], default=str) for variant in settings if key in variant}) > 1
@@ -97,7 +97,7 @@ def telling(settings: Sequence[_Settings], differing: Sequence[str]) -> list[str
 
 
 def setting_words(key: str, value: Any) -> str:
-    """The value of a choice or a setting as the command line has it."""
+    """The value of a choice or a setting, written as on the command line."""
     if is_choice(key):
         return choice_words(key, value)
     return value if isinstance(value, str) else json.dumps(value, default=str)
@@ -117,14 +117,14 @@ def _words(key: str, value: Any, keys: Sequence[str], shown_keys: Sequence[str])
     if isinstance(value, bool):
         return name if value else f"no {name}"
     written = "none" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
-    # "local_p 2": a single number of a window needs no name after the window's.
+    # "local_p 2": a window's only setting needs no name after the window's.
     choice = key.rpartition(".")[0].replace(".", "/")
     of_choice = [other for other in shown_keys if other == choice or other.startswith(f"{place(choice)}.")]
     return written if choice == "attention/window" and of_choice == [choice, key] else f"{name} {written}"
 
 
 def _name(key: str, keys: Sequence[str]) -> str:
-    """The last words of a setting, as many as no other setting shares."""
+    """The shortest ending of a setting's key that no other key shares, as words."""
     parts = key.replace("/", ".").split(".")
     lengths = range(1, len(parts) + 1)
     alone = (length for length in lengths if sum(other.split(".")[-length:] == parts[-length:] for other in keys) <= 1)

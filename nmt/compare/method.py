@@ -1,4 +1,4 @@
-"""The end of a report: contrasts by design, the tests, the settings of the variants, the runs."""
+"""The last sections of a report: planned contrasts, tests, settings of the variants, runs."""
 
 from nmt.compare.labels import setting_words, telling
 from nmt.compare.results import TESTED
@@ -11,7 +11,7 @@ from nmt.viewer.blocks import Block, Heading, Lines, Table
 
 
 def by_design(comparison: Comparison, split: OnSplit) -> list[Block]:
-    """The pairs of variants that differ in one setting only, a table for each setting."""
+    """A table for each setting, of the pairs of variants that differ in this setting only."""
     if len(comparison.variants) < 3 or not split.families:
         return []
     labels = comparison.labels
@@ -31,7 +31,7 @@ def by_design(comparison: Comparison, split: OnSplit) -> list[Block]:
 
 
 def _collapsed(comparison: Comparison) -> list[str]:
-    """Which variants have a deviation of their own, which the others are then tested without."""
+    """A note that names the collapsed variants, whose variance is not pooled with the others'."""
     joint = comparison.joint
     names = ", ".join(comparison.labels[at] for at in joint.collapsed)
     if not names:
@@ -44,7 +44,7 @@ def _collapsed(comparison: Comparison) -> list[str]:
 
 
 def method(comparison: Comparison) -> list[Block]:
-    """The tests and their figures, the settings that differ and those in common, the runs."""
+    """The sections on the tests and their figures, the differing and the common settings, and the runs."""
     lines = [
         f"Each variant is tested against the baseline, {baseline_label(comparison)}.",
         "The test asks whether other sentences and other seeds would also show a difference. Its standard "
@@ -100,7 +100,7 @@ def _figures(test: Contrast, split: OnSplit, metric: str) -> list[str]:
 
 
 def _differences(comparison: Comparison) -> list[Block]:
-    """A table of the settings in which the variants differ; nothing without any."""
+    """A table of the settings in which the variants differ; empty if no setting differs."""
     keys = telling([variant.runs[0].settings for variant in comparison.variants], comparison.differing)
     rows = []
     for variant in comparison.variants:

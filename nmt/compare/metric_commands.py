@@ -1,4 +1,4 @@
-"""Metrics of other programs -> scores of each sentence, which are tested as BLEU and chrF are."""
+"""Sentence scores of external metrics (commands or Python functions), tested in the same way as BLEU and chrF."""
 
 import importlib
 import math
@@ -26,16 +26,16 @@ PYTHON = "python:"
 
 
 def with_metrics(metrics: Mapping[str, Any], results: Sequence[Result]) -> list[Result]:
-    """The results with further metrics.
+    """Add the scores of external metrics to the results.
 
     Args:
-        metrics: by its name a command with {source}, {hypotheses} and {reference} in place of files, whose output has a
-            line with a number for each sentence, or python:MODULE:FUNCTION, a function of the three lists of lines
-            that returns a number for each.
-        results: of runs with text.
+        metrics: {name: a command with the placeholders {source}, {hypotheses} and {reference} for files, which prints a
+            line with a number for each sentence; or python:MODULE:FUNCTION, a function that takes the three lists of
+            lines and returns a number for each sentence}.
+        results: results of runs that include the text.
 
     Raises:
-        UserError: a command or a function is missing, fails, or does not return a number for each sentence.
+        UserError: a command or a function is missing, fails, or does not return a finite number for each sentence.
     """
     measured = {key for result in results for scored in result.splits.values() for key in scored.measured}
     for name, command in metrics.items():
@@ -69,7 +69,7 @@ def _measured(metrics: Mapping[str, str], result: Result, split: str) -> RunOnSp
 
 
 def _called(name: str, command: str, texts: Sequence[Sequence[str]]) -> list[float]:
-    """The values of a function of Python."""
+    """The sentence scores that a Python function returns."""
     module, _, function = command.removeprefix(PYTHON).partition(":")
     try:
         metric = getattr(importlib.import_module(module), function)
@@ -77,12 +77,12 @@ def _called(name: str, command: str, texts: Sequence[Sequence[str]]) -> list[flo
         raise UserError(f"metrics.{name}={command}: {error}. Give python:MODULE:FUNCTION.") from error
     try:
         return [float(value) for value in metric(*map(list, texts))]
-    except Exception as error:  # of a user's program
+    except Exception as error:  # a user's function may raise anything
         raise UserError(f"metrics.{name}={command} failed: {type(error).__name__}: {error}") from error
 
 
 def _run(name: str, command: str, texts: Sequence[Sequence[str]]) -> list[float]:
-    """The last number of each line that a command prints; of one line more, which is the mean, nothing."""
+    """The last number of each line that a command prints; one extra line, the mean, is ignored."""
     with tempfile.TemporaryDirectory() as folder:
         files = {key: Path(folder, f"{key}.txt") for key in ("source", "hypotheses", "reference")}
         for path, lines in zip(files.values(), texts, strict=True):

@@ -1,4 +1,4 @@
-"""N-grams that a variant translates more often than another, produces too often, or too rarely."""
+"""N-grams that a variant translates correctly more often than another variant, or produces too often or too rarely."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,9 +9,9 @@ from nmt.compare.scorers import Texts
 from nmt.viewer.blocks import Linked, Table
 
 LONGEST = 4  # words
-FEWEST = 5  # rarer n-grams say little
-MOST = 5  # n-grams of one kind and variant
-_MANY = 6  # variants; more variants have fewer n-grams each
+FEWEST = 5  # minimum count
+MOST = 5  # n-grams for each kind and variant
+_MANY = 6  # with more variants than this, fewer n-grams are listed for each
 _MOST_LINES = 8
 
 Ngram = tuple[str, ...]
@@ -19,7 +19,7 @@ Lines = Sequence[Sequence[str]]
 
 
 class NgramCounts(NamedTuple):
-    """The counts of each n-gram in the translations of a run, in the references, and in both of one sentence."""
+    """The counts of each n-gram in the translations, in the references, and in both texts of the same sentence."""
 
     produced: Counter[Ngram]
     expected: Counter[Ngram]
@@ -36,17 +36,17 @@ class Salient(NamedTuple):
 
 
 def ngrams_of(words: Sequence[str], size: int) -> Iterator[Ngram]:
-    """The n-grams of one size, in the order of the sentence."""
+    """The n-grams of `size` words, in the order of the sentence."""
     return (tuple(words[at : at + size]) for at in range(len(words) - size + 1))
 
 
 def ngrams(words: Sequence[str]) -> Counter[Ngram]:
-    """All n-grams of up to four words."""
+    """The counts of all n-grams of up to four words."""
     return Counter(ngram for size in range(1, LONGEST + 1) for ngram in ngrams_of(words, size))
 
 
 def count(hypotheses: Lines, references: Lines) -> NgramCounts:
-    """The counts of a run; matches are clipped in each sentence, as in BLEU."""
+    """Count the n-grams of a run's translations; matches are clipped in each sentence, as in BLEU."""
     counts = NgramCounts(Counter(), Counter(), Counter())
     for hypothesis, reference in zip(map(ngrams, hypotheses), map(ngrams, references), strict=True):
         for total, part in zip(counts, (hypothesis, reference, hypothesis & reference), strict=True):
@@ -55,9 +55,9 @@ def count(hypotheses: Lines, references: Lines) -> NgramCounts:
 
 
 def salient(first: Mapping[Ngram, int], second: Mapping[Ngram, int], most: int = MOST) -> list[Salient]:
-    """The n-grams with the largest ratio (first + 1) / (second + 1), of those that the first text has `FEWEST` times.
+    """The n-grams with the largest ratio (first + 1) / (second + 1) and a first count of at least `FEWEST`.
 
-    A part of an n-gram in the list is left out, unless it is more frequent than the whole.
+    A part of a listed n-gram is left out unless it is more frequent than the whole.
     """
     ratios = [
         Salient(ngram, times, other, (times + 1) / (other + 1))
@@ -74,16 +74,16 @@ def salient(first: Mapping[Ngram, int], second: Mapping[Ngram, int], most: int =
 
 
 def times_of(ngram: Ngram, words: Sequence[str]) -> int:
-    """The number of times that a sentence has an n-gram."""
-    if not set(ngram) <= set(words):  # most sentences lack one of its words
+    """The count of an n-gram in a sentence."""
+    if not set(ngram) <= set(words):  # fast exit: most sentences lack one of the words
         return 0
     return sum(other == ngram for other in ngrams_of(words, len(ngram)))
 
 
 def lines_with_more(ngram: Ngram, first: Lines, second: Lines, references: Lines | None = None) -> list[int]:
-    """The first lines, from 1, in which the first text has an n-gram more often than the second.
+    """The first line numbers, from 1, in which the first text has an n-gram more often than the second.
 
-    With `references`, matches with the reference are counted instead.
+    With `references`, the first text's count is clipped to the reference's count.
     """
 
     def has_more(row: int) -> bool:
@@ -96,9 +96,9 @@ def lines_with_more(ngram: Ngram, first: Lines, second: Lines, references: Lines
 
 
 def tables(texts: Texts, order: Sequence[int], rivals: Sequence[int | None]) -> list[tuple[str, Table]]:
-    """A title and a table for each kind: a row for each n-gram of a variant's first seed.
+    """A title and a table for each kind, with a row for each n-gram of a variant's first seed.
 
-    The tables are in the `order` of the variants; each is compared with its rival, if it has one.
+    Rows are in the `order` of the variants; each variant is compared with its rival, unless that is None.
     """
     references, between = texts.references, "" if texts.characters[1] else " "
     hypotheses = [runs[0] for runs in texts.hypotheses]

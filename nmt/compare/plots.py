@@ -1,7 +1,4 @@
-"""A comparison -> its pictures: scores with their seeds, learning curves, weights side by side.
-
-A variant has one colour in all of them.
-"""
+"""The pictures of a comparison: scores by seed, forest plots, learning curves, attention maps side by side."""
 
 import math
 from collections import defaultdict
@@ -25,19 +22,19 @@ from nmt.evaluation.metrics import TITLES, Metric
 from nmt.evaluation.references import AttentionMap
 from nmt.viewer.blocks import Picture
 
-#: Colours of judgements, without red and green; one that is not significant, or of one seed, is grey.
+#: Colours of judgements, without red and green; differences that are not significant or rest on one seed are grey.
 COLOURS = defaultdict(lambda: "#8a8f96", better="#1f5fa8", worse="#c05a00", baseline="#222222")
 _COLUMNS = 4  # of panels side by side
 History = Sequence[Mapping[str, float]]
 
 
 def drawn(name: str, picture: Figure, alt: str) -> Picture:
-    """A figure as the picture of a report."""
+    """A matplotlib figure as a `Picture` block, in PNG and PDF."""
     return Picture(name, png(picture), alt, pdf(picture))
 
 
 def scores(comparison: Comparison, split: OnSplit) -> Figure:
-    """The score of every variant, the highest on top: a small dot a seed, a bar the mean, the colour the judgement."""
+    """The score of every variant, the highest on top: dots are seeds, bars are means, colours are judgements."""
     order = split.order[::-1]
     picture = figure(8.2, 1.1 + 0.34 * len(order))
     axes = picture.add_subplot()
@@ -57,7 +54,7 @@ def scores(comparison: Comparison, split: OnSplit) -> Figure:
 
 
 def _beside(axes: Axes, place: int, text: str, colour: str) -> None:
-    """Write a row's text at the right of a plot."""
+    """Write a text to the right of a row of a plot."""
     font = fonts.properties([fonts.BASE], 8.5)
     at, unit = ("axes fraction", "data"), "offset points"
     axes.annotate(text, (1.0, place), (6, 0), at, unit, va="center", color=colour, fontproperties=font)
@@ -72,7 +69,7 @@ class ForestRow(NamedTuple):
 
 
 def forest(rows: Sequence[ForestRow], title: str, score: str, most: float = math.inf) -> Figure:
-    """Differences with their intervals, group by group; an arrow stands for a difference beyond `most`."""
+    """A forest plot: differences with their intervals, by group; an arrow marks a difference larger than `most`."""
     entries: list[str | ForestRow] = []
     for group in dict.fromkeys(row.group for row in rows):
         entries += [group, *(row for row in rows if row.group == group)]
@@ -109,17 +106,17 @@ def forest(rows: Sequence[ForestRow], title: str, score: str, most: float = math
 
 
 def curves(comparison: Comparison, *, by_time: bool = True) -> Figure | None:
-    """The validations of the variants (`learning_curves`)."""
+    """The learning curves of the variants (see `learning_curves`)."""
     histories = {variant.label: [run.history for run in variant.runs] for variant in comparison.variants}
-    courses = {label: runs for label, runs in histories.items() if any(runs)}  # other programs have none
+    courses = {label: runs for label, runs in histories.items() if any(runs)}  # other programs have no history
     return learning_curves(courses, by_time=by_time)
 
 
 def learning_curves(courses: Mapping[str, Sequence[History]], *, by_time: bool = True) -> Figure | None:
     """Validation scores and perplexity against time and updates, means over runs; None without validations.
 
-    The score is BLEU, or chrF where BLEU could not judge.
-    Without `by_time` against updates alone, where the runs' times cannot be compared.
+    The score is chrF if a validation has it, else BLEU. Without `by_time`, for runs whose times cannot be compared,
+    the curves are drawn against updates only.
     """
     histories = [history for runs in courses.values() for history in runs]
     if not any(histories):
@@ -140,7 +137,7 @@ def learning_curves(courses: Mapping[str, Sequence[History]], *, by_time: bool =
         for axes, x, y in panels:
             grid, mean, low, high = _mean_curve(runs, x, y)
             few = max(1, len(grid) // 8)
-            every = index % few, few  # a line through one point is none
+            every = index % few, few  # marks show curves of a single point
             (drawn[label],) = axes.plot(grid, mean, linewidth=1.5, markersize=4.5, markevery=every, **line(index))
             if len(courses) <= 6 and len(runs) > 1:
                 axes.fill_between(grid, low, high, color=line(index)["color"], alpha=0.12, linewidth=0)
@@ -150,7 +147,7 @@ def learning_curves(courses: Mapping[str, Sequence[History]], *, by_time: bool =
     }
     for axes, x, y in panels:
         values = np.concatenate([np.asarray(curve.get_ydata(), float) for curve in axes.lines])
-        if y == "valid_perplexity" and values.size:  # else there is no scale
+        if y == "valid_perplexity" and values.size:  # a logarithmic scale needs values
             axes.set_yscale("log")
             ticks = (1, 2, 5) if values.max() > 5 * values.min() else range(1, 10)
             axes.yaxis.set_major_locator(LogLocator(subs=ticks))
@@ -166,7 +163,7 @@ _Curve = npt.NDArray[np.float64]
 
 
 def _mean_curve(runs: Sequence[History], x: str, y: str) -> tuple[_Curve, _Curve, _Curve, _Curve]:
-    """Places, and mean, least and most of the seeds there, over the stretch that all seeds have; it may be empty."""
+    """The x values in the range that all seeds share, and the mean, minimum and maximum over seeds; may be empty."""
     courses = [
         np.array([(entry[x], entry[y]) for entry in history if x in entry and y in entry]).reshape(-1, 2)
         for history in runs
@@ -182,16 +179,16 @@ def _mean_curve(runs: Sequence[History], x: str, y: str) -> tuple[_Curve, _Curve
 
 
 def side_by_side(panels: Sequence[tuple[str, AttentionMap]]) -> Figure:
-    """The weights of several variants over one and the same sentence pair, target as rows, source as columns.
+    """The attention maps of several variants on one sentence pair, with target rows and source columns.
 
-    Each panel has a title.
+    `panels` are (title, attention map).
     """
     source, target = panels[0][1]["source"], panels[0][1]["target"]
     labels, families = fonts.drawable(shorten(text, 16) for text in (*source, *target))
     columns = min(_COLUMNS, len(panels))
     rows = -(-len(panels) // columns)
     cell, points = 0.17, 8.5
-    panel = max(cell * len(source), 1.1)  # inches; narrower ones would break every title
+    panel = max(cell * len(source), 1.1)  # inches; in a narrower panel every title would be wrapped
     shaped, of_titles = fonts.drawable(title for title, _ in panels)
     titles = [wrap(title, panel, ruler(fonts.properties(of_titles, points))) for title in shaped]
     above = max(map(len, titles)) * 1.3 * points / 72
@@ -205,6 +202,6 @@ def side_by_side(panels: Sequence[tuple[str, AttentionMap]]) -> Figure:
         row_labels = labels[len(source) :] if number % columns == 0 else [""] * len(target)
         matrix(axes, weights, row_labels, labels[: len(source)], small, slant=60)
         axes.set_title("\n".join(title), fontproperties=tiny, parse_math=False)
-    # A title finds its place above slanting labels only when it is drawn, and the layout reckons with the place before.
+    # The first drawing moves titles above the slanted labels, and the layout needs these positions.
     picture.draw_without_rendering()
     return picture

@@ -1,4 +1,4 @@
-"""A run folder or a record -> its data for a comparison: scores, curves, error rates, text."""
+"""Reading of a run folder or a record into a `Result`: scores, learning curves, error rates, text."""
 
 import functools
 import json
@@ -30,13 +30,13 @@ from nmt.system.terminal import print_message
 from nmt.text.scripts import lengths
 
 METRICS = ("bleu", "chrf", "ter")
-COUNTS = "counts.npz"  # in a record without text
+COUNTS = "counts.npz"  # file of a record without text
 WIDTHS = {"bleu": 10, "chrf": 18}  # columns of the counts
 TRAINING = ("minutes", "epochs", "step", "peak_memory", "peak_gpu_memory")
 
 
 def wanted_splits(run: Run, given: Split | str | None) -> list[str]:
-    """The splits on which the run is compared: the given one, or the test splits of its data set; those of a record."""
+    """The splits on which to compare a run: the given one, else the data set's test splits, else all scored splits."""
     if isinstance(given, Split):
         return [given.name]
     if given is not None:
@@ -49,7 +49,7 @@ def wanted_splits(run: Run, given: Split | str | None) -> list[str]:
     return tests or run.splits()
 
 
-#: Settings of the tokenizer's training text. Runs that are compared have the same tokenizer.
+#: Settings of the tokenizer's training text, which do not make a variant: compared runs have the same tokenizer.
 _TOKENIZER_TEXT = ("tokenizer.sample_sentences", "tokenizer.sample_characters")
 
 
@@ -95,7 +95,7 @@ def read_result(name: str, run: Run, given: Split | str | None) -> Result:
 
 
 def outline(name: str, run: Run) -> Result:
-    """A run without its scores: its seed and its settings."""
+    """A `Result` with only the run's name, seed and settings."""
     variant, facts = settings(run.config()), run.facts()
     seed = int(variant.pop("seed"))
     config = {key: portable(value) for key, value in variant.items() if key != "data" and not key.startswith("data.")}
@@ -105,7 +105,7 @@ def outline(name: str, run: Run) -> Result:
 
 
 def _trained_on(facts: Mapping[str, Any]) -> list[str]:
-    """The training text and the libraries of a run, as far as they are known."""
+    """Phrases on the training text and the libraries of a run, if known."""
     parts = []
     languages, pairs = facts.get("languages"), facts.get("pairs")
     if isinstance(languages, list) and isinstance(pairs, int) and "data" in facts:
@@ -117,7 +117,7 @@ def _trained_on(facts: Mapping[str, Any]) -> list[str]:
 
 
 def _alignments(run: Run) -> dict[str, Alignment]:
-    """The error rates that `nmt.align` has saved, by their measurement (UserError for a damaged file)."""
+    """The error rates saved by `nmt.align`, by the key of the measurement (UserError for a damaged file)."""
     measurements = {}
     for path in sorted(run.alignments.glob("*.json")):
         saved = run.read_object(path.relative_to(run.folder).as_posix())
@@ -145,9 +145,9 @@ def _alignments(run: Run) -> dict[str, Alignment]:
 def _with_rates(
     aligned: Mapping[str, Alignment], split: str, scores: Mapping[str, Any], pairs: int
 ) -> dict[str, Alignment]:
-    """Add the error rates that `nmt.evaluate` saved of a split, unless `nmt.align` measured them too.
+    """Add the error rates that `nmt.evaluate` saved for a split, unless `nmt.align` measured them too.
 
-    Both are known by the split's text, so that runs of either can be compared.
+    The key is the split's text for both, so runs measured by either program can be compared.
     """
     saved = scores["alignment"] or {}
     head = saved.get("head", "auto")
@@ -162,7 +162,7 @@ def _with_rates(
 
 
 def _search(config: Any, provenance: Mapping[str, Any]) -> str:
-    """The checkpoint, the search ("own search" for the run's own) and other settings that change translations."""
+    """The checkpoint, the search ("own search" if it is the run's), and other settings that change translations."""
     used = provenance.get("search", {})
     of_run = {"name": config.choices["search"], **without_classes(dict(config.search))}
     same = all(used.get(key) == value for key, value in of_run.items())
@@ -171,7 +171,7 @@ def _search(config: Any, provenance: Mapping[str, Any]) -> str:
 
 
 def _split(run: Run, split: str) -> tuple[dict[str, Any], RunOnSplit | None]:
-    """The scores of a split, and its data; None for those of an ensemble."""
+    """The contents of `scores.json` for a split, and the run's data on the split; None as data for an ensemble."""
     scores = run.scores(split)
     if len(scores["provenance"].get("runs", [1])) != 1:
         return scores, None
@@ -179,7 +179,7 @@ def _split(run: Run, split: str) -> tuple[dict[str, Any], RunOnSplit | None]:
 
 
 def _scored(run: Run, split: str, scores: dict[str, Any]) -> RunOnSplit:
-    """One split of a run, read from its folder."""
+    """Read the data of a run on a split from its folder."""
     folder = run.evaluation / split
     with reading(folder / "scores.json"):
         metrics = {key: MetricScore(float(scores[key]["value"]), str(scores[key]["signature"])) for key in METRICS}
@@ -207,7 +207,7 @@ def _scored(run: Run, split: str, scores: dict[str, Any]) -> RunOnSplit:
             sizes, unit, _ = lengths(sources)
         measured = dict(scores["measured"])
     maps = cast("list[AttentionMap]", run.rows(split, "attention.json", MAP) or [])
-    if not measured.get("hidden_share"):  # no weight is exactly 0: earlier versions have rounded to it
+    if not measured.get("hidden_share"):  # no weight is exactly 0; earlier versions rounded small weights to 0
         for each in maps:
             each["weights"] = [[max(weight, 1) for weight in row] for row in each["weights"]]
     return RunOnSplit(sources, references, hypotheses, sizes, unit, metrics, counts, measured, maps)._replace(
@@ -244,7 +244,7 @@ def _forced(path: Path, sentences: int) -> list[ForcedReference]:
 
 
 def _words(path: Path) -> dict[str, dict[str, WordFacts]]:
-    """The facts about each word of both sides; errors as `_forced`."""
+    """The facts about the words of both sides; empty without the file (UserError for a damaged file)."""
     if not path.exists():
         return {}
     with reading(path):
@@ -265,7 +265,7 @@ def write_counts(path: Path, scored: RunOnSplit) -> None:
 
 
 def _read_counts(path: Path, sentences: int) -> tuple[dict[str, Statistics], list[int], str]:
-    """The counts of the sentences, their lengths and the unit of length (UserError for a damaged file)."""
+    """The counts [N, S] by metric, the N source lengths and their unit (UserError for a damaged file)."""
     with (
         reading(path, also=(zipfile.BadZipFile,)),
         path.open("rb") as file,

@@ -1,4 +1,4 @@
-"""A comparison -> its report: a list of blocks for `blocks` to write, and the short text for a terminal."""
+"""The report of a comparison: a list of blocks (`nmt.viewer.blocks`), and a short text for a terminal."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -32,10 +32,10 @@ def title(comparison: Comparison) -> str:
 def report(
     comparison: Comparison, heatmaps: int = 4, slicing: Slicing = NO_SLICING, *, speeds: bool = True
 ) -> list[Block]:
-    """All blocks of the report: the decision on the first screen, then the analyses, then the method.
+    """All blocks of the report: the verdict first, then the analyses, then the method.
 
-    `heatmaps` is the maximum number of sentences whose attention maps are drawn side by side. With `speeds`, the runs'
-    times can be compared, so that learning curves by time and costs are shown.
+    `heatmaps` is the maximum number of sentences whose attention maps are drawn side by side. `speeds` adds learning
+    curves by time and the costs: set it only if the runs' times can be compared.
     """
     first = comparison.splits[0]
     subject = analyses.Subject(comparison, first, slicing)
@@ -69,14 +69,14 @@ def _mean(value: Spread | None, digits: int = 2) -> str:
 def _table_of_columns(
     comparison: Comparison, split: OnSplit, columns: Mapping[str, Callable[[int], str]], marks: Sequence[str] = ()
 ) -> Table:
-    """A row for each variant, the highest first; each column is a function of the variant's number."""
+    """A table with a row for each variant, the highest score first; a column maps a variant's index to its cell."""
     labels = comparison.labels
     rows = [[labels[at], *(show(at) for show in columns.values())] for at in split.order]
     return Table(["variant", *columns], rows, marks)
 
 
 def scores_table(comparison: Comparison, split: OnSplit) -> Table:
-    """The figures of every variant on a split, beginning with the metric that judges."""
+    """The figures of every variant on a split; the metric of the verdict comes first."""
     other = next(metric for metric in TESTED if metric != split.judge)
     contrasts = split.tests
 
@@ -111,7 +111,7 @@ def scores_table(comparison: Comparison, split: OnSplit) -> Table:
 
 
 def sets_table(comparison: Comparison) -> Table:
-    """The score of every variant on each test set, and its difference from the baseline on all sets of the data."""
+    """The score of every variant on each test set, and the difference from the baseline on all sets of the data."""
     splits, tests = comparison.splits, {test.second: test for test in comparison.joint.tests}
     first = splits[0]
 
@@ -170,7 +170,7 @@ def _scores(comparison: Comparison, split: OnSplit) -> list[Block]:
 
 
 def _pictures(comparison: Comparison, split: OnSplit, *, speeds: bool) -> list[Block]:
-    """The scores, also by length, and the course of training as pictures."""
+    """Pictures of the scores, of the scores by source length, and of the learning curves."""
     blocks: list[Block] = [Heading("Pictures of the scores"), *_pictures_of(comparison, split)]
     course = plots.curves(comparison, by_time=speeds)
     if course is not None:
@@ -193,7 +193,7 @@ def _pictures_of(comparison: Comparison, split: OnSplit) -> list[Block]:
 
 
 def _heads(comparison: Comparison, split: OnSplit, name: str, caption: str) -> list[Block]:
-    """A measure of each head, a row for each layer of the variants with several heads; nothing if it is always 0."""
+    """A table of a measure of each head, with a row for each variant and layer; empty if all values are 0."""
     rows: list[list[str]] = []
     total = 0.0
     for at in split.order:
@@ -216,13 +216,13 @@ _COSTS = (
 )
 
 
-#: Less of its highest speed between two validations, and a training was probably disturbed. Alone on a machine, the
-#: lowest was 0.7 to 0.9 of it in nearly all runs of the study.
+#: Ratio of the lowest to the highest training speed between validations below which other work probably slowed the
+#: training. Alone on a machine, the ratio was 0.7 to 0.9 in nearly all runs of the study.
 _STEADY = 2 / 3
 
 
 def _uneven(comparison: Comparison) -> list[str]:
-    """A warning for runs whose speed of training was uneven."""
+    """A warning that lists the runs whose training speed was uneven."""
     uneven = []
     for run in (run for variant in comparison.variants for run in variant.runs):
         speeds = [entry["train_tokens_per_second"] for entry in run.history if entry.get("train_tokens_per_second")]
@@ -317,12 +317,12 @@ def _alignments(comparison: Comparison) -> list[Block]:
 
 
 def _first(rates: Mapping[str, Spread], ways: Sequence[str]) -> tuple[int, float]:
-    """The sort key of a row: its first column with a value, and that value."""
+    """The sort key of a row: the index of the first column with a value, and this value."""
     return next((column, rates[way].mean) for column, way in enumerate(ways) if way in rates)
 
 
 def _heatmaps(comparison: Comparison, split: OnSplit, most: int) -> list[Block]:
-    """Attention maps of each variant's first seed, for the sentences that all variants with attention have saved."""
+    """Attention maps of each variant's first seed, for the sentences saved by all variants with attention."""
     maps = {
         variant.label: {entry["line"]: entry for entry in variant.runs[0].splits[split.name].attention_maps}
         for variant in comparison.variants
@@ -352,7 +352,7 @@ def _heatmaps(comparison: Comparison, split: OnSplit, most: int) -> list[Block]:
 
 
 def as_text(comparison: Comparison) -> str:
-    """The report for a terminal: the verdict, and the scores of each split."""
+    """The text for a terminal: the verdict, the scores of each split, the left-out runs and the notes."""
     baseline = [] if comparison.baseline_chosen else [f"The baseline is {baseline_label(comparison)}."]
     parts = ["\n".join([*verdict(comparison), *baseline])]
     for split in comparison.splits:
@@ -365,5 +365,5 @@ def as_text(comparison: Comparison) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-#: What the names of a report's pictures match.
+#: Pattern of the file names of a report's pictures.
 PICTURES = re.compile(r"(forest|maps|scores-.*|by-length-.*|weights-.*-[0-9]+|learning-curves)\.(png|pdf)")

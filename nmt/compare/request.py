@@ -1,4 +1,4 @@
-"""The command: find runs or records, score those without scores, compare them, write the report."""
+"""The command `nmt.compare`: find runs or records, score runs without scores, compare them, write the report."""
 
 import contextlib
 import re
@@ -31,7 +31,7 @@ from nmt.system.terminal import print_message, printable
 from nmt.viewer.blocks import Block, as_html, as_markdown, file_name
 from nmt.viewer.blocks import pictures as pictures_of
 
-#: Whether records have the text, and the sentence pairs with attention maps.
+#: `record_text` -> whether records include (the text, the sentence pairs with attention maps).
 RECORD_TEXT = {"all": (True, True), "shown": (False, True), "none": (False, False)}
 Level = Annotated[float, Limit(lambda value: 0 < value < 1, "greater than 0 and less than 1, such as 0.05")]
 
@@ -103,7 +103,7 @@ class Comparing:
         return Run(self.records / safe_name(result.name))
 
 
-@keeping_pipes()  # each run is scored on them
+@keeping_pipes()  # a pipe can be read once, but each run is scored on it
 def compare(request: Comparing) -> int:
     """Compare the runs; print the verdict and the scores, write the report.
 
@@ -193,7 +193,7 @@ def _reference_notes(comparison: variants.Comparison) -> list[str]:
 
 
 def _check_labels(request: Comparing, slicing: Slicing, comparison: variants.Comparison) -> None:
-    """UserError if there is not one label for each line of the split that is analysed."""
+    """Raise UserError if the number of labels is not the number of lines of the analysed split."""
     split = comparison.splits[0].name
     lines = len(comparison.variants[0].runs[0].splits[split].hypotheses)
     if slicing.labels is not None and len(slicing.labels) != lines:
@@ -206,7 +206,7 @@ def _check_labels(request: Comparing, slicing: Slicing, comparison: variants.Com
 def _write_report(
     comparison: variants.Comparison, folder: Path, short: Sequence[Block], blocks: Sequence[Block]
 ) -> None:
-    """Write the summary and the report in all its forms; remove pictures and tables that only an earlier report had."""
+    """Write the summary and the report in all formats; remove pictures and tables left from an earlier report."""
     title = report.title(comparison)
     drawn: dict[str, bytes] = {}
     for picture in pictures_of([*short, *blocks]):
@@ -239,7 +239,7 @@ def _write_report(
 
 
 def _find(places: Sequence[Path]) -> tuple[dict[str, Run], dict[str, str]]:
-    """The runs by name, and folders that look like runs but are not, with the reason.
+    """Find the runs by name, and the folders that look like runs but are not, with the reason.
 
     Raises:
         UserError: a folder contains no run.
@@ -286,7 +286,7 @@ def _check_finished(run: Run) -> None:
 
 
 def _check_baseline(baseline: str, runs: Mapping[str, Run], given: Split | str | None) -> None:
-    """UserError if runs must be scored, and the baseline is the name of no run or variant."""
+    """Raise UserError early, before runs are scored, if the baseline is the name of no run or variant."""
     outlines, ahead = [], False
     for name, run in runs.items():
         with contextlib.suppress(UserError), reading(run.folder):
@@ -298,7 +298,7 @@ def _check_baseline(baseline: str, runs: Mapping[str, Run], given: Split | str |
 
 
 def _stale(run: Run, split: str) -> str:
-    """Why a split must be scored (again); "" if its scores are up to date."""
+    """The reason why a split must be scored or scored again; "" if its scores are up to date."""
     if split not in run.splits():
         return "it has no scores"
     scores = run.scores(split)
@@ -309,10 +309,10 @@ def _stale(run: Run, split: str) -> str:
 
 
 def _evaluate(request: Comparing, run: Run, given: Split | str | None) -> None:
-    """Score the splits without scores; the results stay in the run's folder.
+    """Score splits without current scores and save the results in the run's folder.
 
     Raises:
-        UserError: this is a record, the run or its data is damaged or missing, or scoring is off.
+        UserError: scores are missing in a record, the run or its data is damaged or missing, or scoring is off.
     """
     for split in wanted_splits(run, given):
         with reading(run.folder, f"its scores on {split} cannot be used"):

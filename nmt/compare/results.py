@@ -1,6 +1,6 @@
-"""The data of a run for a comparison: scores, statistics of its translations, links against gold.
+"""The data of a run for a comparison: scores, statistics of its translations, alignment error rates.
 
-`reader` reads them from files, `variants` compares them.
+`reader` reads the data from files, and `variants` compares them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,18 +14,18 @@ from nmt.evaluation.references import AttentionMap
 from nmt.links import Link
 from nmt.system.errors import UserError
 
-#: TER is not tested: counting its edits anew would take minutes for the runs of a sweep.
+#: TER is not tested: recounting its edits would take minutes for the runs of a sweep.
 TESTED: tuple[Metric, ...] = ("bleu", "chrf")
 SCORERS = {"bleu": significance.bleu_of, "chrf": significance.chrf_of}
 
 
 def scorer_of(metric: str) -> Scorer:
-    """The score of summed statistics; of a metric of another program the mean over sentences."""
+    """The function from summed statistics to the score; the mean over sentences for an external metric."""
     return SCORERS.get(metric, estimates.mean_of)
 
 
 class WordFacts(NamedTuple):
-    """Facts of a run about a word: its times in the training text (None: unknown) and its pieces."""
+    """A word's count in the training text of a run (None if unknown), and its number of pieces."""
 
     times: int | None
     pieces: int
@@ -35,11 +35,11 @@ class ForcedReference(NamedTuple):
     """A reference under forced decoding.
 
     Attributes:
-        line: of the split, from 1.
-        log_probs: natural, of each word.
-        links: (word of the source, word of the reference), from 0; None without attention.
-        best: of each piece, the probability of the most probable piece there.
-        right: of each piece, whether the reference has the most probable one.
+        line: line number in the split, from 1.
+        log_probs: natural log-probability of each word.
+        links: (source word, reference word) indices, from 0; None without attention.
+        best: for each step, the probability of the most probable piece.
+        right: for each step, whether the reference has the most probable piece.
     """
 
     line: int
@@ -53,24 +53,24 @@ class RunOnSplit(NamedTuple):
     """One run on one split.
 
     Attributes:
-        sources: the lines that were translated; None if a record was made without the text.
-        references: the first reference of each, or None likewise.
-        hypotheses: the translation of each.
-        lengths: of the source lines.
-        unit: of the lengths, "words" or "characters".
-        scores: "bleu", "chrf", "ter" and further metrics with their signatures.
-        counts: for each tested metric the sufficient statistics of each sentence, [N, S].
-        measured: perplexity, entropy, speed (`scores.json`).
-        attention_maps: weights of some references.
-        origin: fingerprints that must be equal in runs that are compared on the split, by their name.
-        measures: of each sentence (`nmt.evaluation.sentence_measures`), or empty.
+        sources: the source lines; None if a record was made without the text.
+        references: the first reference of each line; None if a record was made without the text.
+        hypotheses: the translation of each line.
+        lengths: lengths of the source lines.
+        unit: unit of the lengths, "words" or "characters".
+        scores: "bleu", "chrf", "ter" and external metrics, with their signatures.
+        counts: for each tested metric, the sufficient statistics [N, S] of the sentences.
+        measured: perplexity, entropy, speed and other figures of `scores.json`.
+        attention_maps: attention maps of some sentence pairs, with the reference as target.
+        origin: {name: fingerprint}; runs can be compared on the split only if these are equal.
+        measures: the measures of each sentence (`nmt.evaluation.sentence_measures`), or empty.
         forced: the references under forced decoding, or empty.
-        words: the facts about each word of "source" and of "target", or empty.
-        source_language, target_language: codes.
-        others: further references of each line, list by list.
-        judged_by: the metric that can judge the split.
-        exact: per cent of the translations that equal a reference, or None.
-        of_data: whether it is a test set of the run's data; else a file, or `valid`.
+        words: {"source" or "target": {word: its facts}}, or empty.
+        source_language, target_language: language codes.
+        others: further references; each list has one for each line.
+        judged_by: the metric used for the verdict on the split.
+        exact: percentage of translations that equal a reference, or None.
+        of_data: whether the split is a test set of the run's data, not a file or `valid`.
     """
 
     sources: list[str] | None
@@ -101,10 +101,10 @@ def counted(
     scores: Mapping[str, metrics.MetricScore],
     others: Sequence[Sequence[str]] = (),
 ) -> dict[str, Statistics]:
-    """The `counts` of a run's translations.
+    """The sufficient statistics of a run's translations, as in `RunOnSplit.counts`.
 
     Raises:
-        UserError: they do not give the scores.
+        UserError: the statistics do not give the scores.
     """
     statistics: dict[str, Statistics] = {
         metric: metrics.statistics(metric, hypotheses, references, language, others) for metric in TESTED
@@ -114,20 +114,20 @@ def counted(
 
 
 def check_counts(statistics: Mapping[str, Statistics], scores: Mapping[str, metrics.MetricScore]) -> None:
-    """UserError if the sufficient statistics do not give the scores."""
+    """Raise UserError if the sufficient statistics do not give the scores."""
     for metric, counts in statistics.items():
         value = float(SCORERS[metric](counts.sum(0)))
-        if not abs(value - scores[metric].value) <= 0.01:  # NaN is no score either
+        if not abs(value - scores[metric].value) <= 0.01:  # also false for NaN
             raise UserError(
                 f"the translations have {metric.upper()} {value:.2f}, and {scores[metric].value:.2f} is written beside "
                 f"them ({scores[metric].signature}). Score the run again."
             )
 
 
-#: Measures of each head (`scores.json`), and what stands before the name of a head.
+#: Measures of each head in `scores.json`, and the prefix of the head's name in the figures.
 OF_HEADS = {"attention_entropy_by_head": "entropy of head ", "hidden_share_by_head": "share of zeros of head "}
 
-#: Links read off the attention with the shift that was chosen.
+#: Name of the links extracted from the attention with the selected head and shift.
 ATTENTION = "attention"
 
 
@@ -135,13 +135,13 @@ class Alignment(NamedTuple):
     """The alignment error rates of one run against gold links.
 
     Attributes:
-        gold: name of the gold.
-        pairs: sentence pairs of the gold.
-        rates: in per cent, for each way to read links off the run.
-        attention: the way that was selected for the attention without looking at this gold; None without attention.
-        shift_from: the origin of its shift: "validation" (links), "default" (there were none), "set" (by hand) or,
-            without attention, "".
-        without_model: the rates of baselines that need no model, by name.
+        gold: name of the gold links.
+        pairs: number of sentence pairs with gold links.
+        rates: {link extraction method: alignment error rate in per cent}.
+        attention: the method selected for the attention without using these gold links; None without attention.
+        shift_from: the origin of the attention's shift: "validation" (selected on validation links), "default" (no such
+            links), "set" (by hand), or "" without attention.
+        without_model: {baseline without a model: its rate in per cent}.
     """
 
     gold: str
@@ -156,17 +156,17 @@ class Result(NamedTuple):
     """The data of one run.
 
     Attributes:
-        name: of the run.
-        seed: of the run.
+        name: name of the run.
+        seed: seed of the run.
         settings: {dotted key: value} without the seed and the data.
-        origin: fingerprints that must be equal in runs that are compared on any split, by their name.
-        training: "minutes", "train_tokens_per_second", "peak_memory" and so on, where known.
-        history: the validations.
-        splits: the results on each split.
-        aligned: error rates against gold links, by a name that only the same measurement has.
+        origin: {name: fingerprint}; runs can be compared only if these are equal.
+        training: "minutes", "train_tokens_per_second", "peak_memory" and other known figures of the training.
+        history: the figures of each validation.
+        splits: {name of a split: the run's data on the split}.
+        aligned: alignment error rates; runs measured on the same gold links share the key.
         training_machine: such as "cpu, 1 threads"; "" if unknown.
-        trained_on: phrases about the training text and the libraries, as far as they are known.
-        code: hashes of the programs that trained the run, several if it was resumed with another; empty if unknown.
+        trained_on: phrases on the training text and the libraries, if known.
+        code: hashes of the code that trained the run, several if the code changed before resuming; empty if unknown.
     """
 
     name: str

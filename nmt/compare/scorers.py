@@ -1,7 +1,7 @@
-"""The scores of the first axis (`grid`): of sentences, of their words, of pieces under forced decoding.
+"""Scores (`grid.ItemScore`) of sentences, of words, and of pieces under forced decoding.
 
-Words of references are items in the same order for all runs. A word counts as translated as often as both texts have
-it, as in BLEU.
+Words of references are items in the same order for all runs. Matches of a word are clipped in each sentence, as in
+BLEU.
 """
 
 from collections import Counter
@@ -17,18 +17,18 @@ from nmt.compare.significance import chrf_of
 from nmt.evaluation.metrics import Metric
 from nmt.evaluation.word_counts import split_words, without_spaces
 
-_BINS = 10  # of the calibration error, as in the literature
+_BINS = 10  # bins of the calibration error, as in the literature
 _WORDS = "words of references"
 
 
 class WordKey(NamedTuple):
-    """The key of a word.
+    """The key of an item that is a word.
 
     Attributes:
-        row: its sentence, from 0.
+        row: index of the sentence, from 0.
         text: the word.
-        at: its place in the reference, from 0; -1 for a word of a translation.
-        length: words of the reference.
+        at: position in the reference, from 0; -1 for a word of a translation.
+        length: number of words in the reference; 0 for a word of a translation.
     """
 
     row: int
@@ -41,13 +41,13 @@ class Texts(NamedTuple):
     """The words of a split.
 
     Attributes:
-        labels: of the variants.
-        runs: of each variant, in the order of its seeds.
-        sources: the words of each sentence.
-        references: likewise.
-        hypotheses: of each variant, run and sentence.
-        characters: whether the words of sources and of references are characters.
-        bootstrap: over the sentences.
+        labels: labels of the variants.
+        runs: runs of each variant, in the order of the seeds.
+        sources: words of each source.
+        references: words of each reference.
+        hypotheses: words of each translation, by variant, run and sentence.
+        characters: whether words are single characters, for (sources, references).
+        bootstrap: the bootstrap over the sentences.
     """
 
     labels: list[str]
@@ -69,7 +69,7 @@ class Texts(NamedTuple):
 
 
 def texts_of(labels: Sequence[str], runs: list[list[RunOnSplit]]) -> Texts | None:
-    """The texts of a split; None if a record was made without them."""
+    """Split the texts of a split into words; None if only records without text are given."""
     first = next((run for of_variant in runs for run in of_variant if run.sources is not None), None)
     if first is None or first.sources is None or first.references is None:
         return None
@@ -83,13 +83,13 @@ def texts_of(labels: Sequence[str], runs: list[list[RunOnSplit]]) -> Texts | Non
     return Texts(list(labels), runs, *sides, hypotheses, characters, Bootstrap(len(first.sources)))
 
 
-# Of sentences; the key is the row.
+# Scores of sentences; the key is the row.
 
 
 def corpus(runs: Sequence[Sequence[RunOnSplit]], metric: Metric, *, length_ratio: bool = False) -> ItemScore:
-    """A metric of the sentences of a bucket, whose statistics are summed.
+    """A corpus metric over the sentences of a bucket.
 
-    `length_ratio`: score the length of the translations in per cent of the references instead, in BLEU's tokens.
+    `length_ratio`: score the length of the translations in per cent of the references' length, in BLEU's tokens.
     """
 
     def items(variant: int, run: int) -> Iterator[Item]:
@@ -100,7 +100,7 @@ def corpus(runs: Sequence[Sequence[RunOnSplit]], metric: Metric, *, length_ratio
 
 
 def distribution(texts: Texts) -> ItemScore:
-    """The share of the sentences in a bucket of chrF; the key is chrF."""
+    """The share of all sentences that are in a bucket, in per cent; the key is the sentence's chrF."""
 
     def items(variant: int, run: int) -> Iterator[Item]:
         return (Item(row, score, (1.0,)) for row, score in enumerate(_chrf(texts, variant, run)))
@@ -109,9 +109,9 @@ def distribution(texts: Texts) -> ItemScore:
 
 
 def measures(texts: Texts, names: Mapping[str, str], *, correlated: bool = False) -> tuple[ItemScore, Bucket]:
-    """The means of measures of sentences, or their correlation with chrF, with a bucket for each measure.
+    """The means of sentence measures, or their correlations with chrF, and a bucket for each measure.
 
-    `names`: the title of each measure (`nmt.evaluation.sentence_measures`).
+    `names`: {measure (`nmt.evaluation.sentence_measures`): its title}.
     """
 
     def items(variant: int, run: int) -> Iterator[Item]:
@@ -132,11 +132,11 @@ def _chrf(texts: Texts, variant: int, run: int) -> list[float]:
     return scores
 
 
-# Of words; the key is a `WordKey`.
+# Scores of words; the key is a `WordKey`.
 
 
 def matched(reference: Sequence[str], hypothesis: Sequence[str]) -> list[bool]:
-    """Which words of a reference are in its translation: of a word that the translation has k times, the first k."""
+    """Whether each reference word is matched; if the translation has a word k times, its first k places match."""
     left = Counter(hypothesis)
     right = []
     for word in reference:
@@ -146,7 +146,7 @@ def matched(reference: Sequence[str], hypothesis: Sequence[str]) -> list[bool]:
 
 
 def recall(texts: Texts, unit: str = _WORDS) -> ItemScore:
-    """The share of the words of references that the translations have."""
+    """The share of reference words that the translations have, in per cent."""
 
     def items(variant: int, run: int) -> Iterator[Item]:
         for row, hypothesis in enumerate(texts.hypotheses[variant][run]):
@@ -157,7 +157,7 @@ def recall(texts: Texts, unit: str = _WORDS) -> ItemScore:
 
 
 def f1(texts: Texts) -> ItemScore:
-    """F1 of the words of references and of translations."""
+    """F1 of the words of references and translations, in per cent."""
 
     def items(variant: int, run: int) -> Iterator[Item]:
         for row, hypothesis in enumerate(texts.hypotheses[variant][run]):
@@ -170,7 +170,7 @@ def f1(texts: Texts) -> ItemScore:
 
 
 def log_prob(texts: Texts) -> ItemScore:
-    """The mean log-probability of the words of those references that every run was forced to."""
+    """The mean natural log-probability of reference words, over the references that every run was forced to decode."""
     rows = set.intersection(*({each.line - 1 for each in run.forced} for runs in texts.runs for run in runs))
 
     def items(variant: int, run: int) -> Iterator[Item]:
@@ -182,11 +182,11 @@ def log_prob(texts: Texts) -> ItemScore:
     return ItemScore(items, mean_of, 2, _WORDS)
 
 
-# Of pieces; the key is the probability of the most probable piece.
+# Scores of pieces; the key is the probability of the most probable piece.
 
 
 def correct_pieces(texts: Texts) -> ItemScore:
-    """The share of pieces for which the reference has the most probable piece."""
+    """The share of steps, in per cent, at which the reference has the most probable piece."""
 
     def items(variant: int, run: int) -> Iterator[Item]:
         for forced in texts.runs[variant][run].forced:
@@ -199,7 +199,7 @@ def correct_pieces(texts: Texts) -> ItemScore:
 def calibration_error(best: Sequence[float], right: Sequence[bool]) -> float:
     """The expected calibration error in per cent (Naeini et al. 2015; Guo et al. 2017), with ten equal bins.
 
-    The mean over pieces of the distance, in a piece's bin, between the mean probability and the share that is right.
+    It is the distance between a bin's mean probability and its share of right pieces, averaged over pieces.
     """
     probabilities, correct = np.array(best, float), np.array(right, float)
     bins = np.minimum((probabilities * _BINS).astype(np.int64), _BINS - 1)

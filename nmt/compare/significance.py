@@ -1,12 +1,12 @@
-"""Two variants, several seeds, one test set -> is the difference more than noise?
+"""Significance tests of the difference between variants with several seeds on one test set.
 
-Two kinds of noise can make a difference: other sentences and other seeds would have given another one. One test has
-both errors: Student's t of the difference, with the standard error of `variance`, corrected by Holm (1979) for the
-number of variants. Two more p-values describe where the noise is: approximate randomisation over sentences (Noreen
-1989; Riezler and Maxwell 2005, as sacreBLEU has it), which takes the runs as they are, and Student's t over runs, which
-takes the sentences as they are. Neither tests whether other seeds and other sentences would say the same, nor does the
-larger of both: where nothing differs, it rejects up to 10 % at a level of 5 % (docs/statistics.md). Where a variant has
-one run, and no other of its program has two, the error is that of sentences alone, and no difference is called real.
+A difference has two sources of noise: the sentences and the seeds. The main test covers both: Student's t of the
+difference, with the standard error of `variance`, corrected by Holm (1979) for the number of variants. Two further
+p-values describe the sources: approximate randomisation over sentences (Noreen 1989; Riezler and Maxwell 2005, as in
+sacreBLEU), which treats the runs as fixed, and Student's t over runs, which treats the sentences as fixed. Neither
+covers other seeds and other sentences together, nor does the larger of both: without a true difference, it rejects up
+to 10 % at a level of 5 % (docs/statistics.md). If no variant of a variant's program has two runs, the error covers
+sentences alone, and no difference is called real.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ from nmt.compare.variance import (
     pseudo_values,
 )
 
-_CELLS = 20_000_000  # of the largest matrix of swaps, 4 bytes each
+_CELLS = 20_000_000  # maximum size of the matrix of swaps, at 4 bytes each
 POWER = 0.8
 
 
@@ -43,10 +43,10 @@ def bleu_of(statistics: Statistics) -> npt.NDArray[np.float64]:
     orders = (statistics.shape[-1] - 2) // 2
     length, reference = statistics[..., 0], statistics[..., 1]
     matches, totals = statistics[..., 2 : 2 + orders], statistics[..., 2 + orders :]
-    # The k-th order without a match counts as 1 / 2^k matches; an order that is too long for the text ends it with 0.
+    # The k-th order without a match counts as 1 / 2^k matches. The score is 0 if the text has no n-grams of some order.
     matched = np.where(matches > 0, matches, 0.5 ** np.cumsum(matches == 0, axis=-1))
     possible = (totals > 0).all(-1) & (matches > 0).any(-1)
-    with np.errstate(divide="ignore", invalid="ignore"):  # where it is not possible
+    with np.errstate(divide="ignore", invalid="ignore"):  # entries that are not possible
         precision = np.exp(np.log(matched / totals).mean(-1))
         brevity = np.exp(np.minimum(0, 1 - reference / length))
         return np.where(possible, 100 * brevity * precision, 0.0)
@@ -56,7 +56,7 @@ def chrf_of(statistics: Statistics) -> npt.NDArray[np.float64]:
     """chrF2 (Popovic 2015) of summed statistics, over the orders that both texts have.
 
     Args:
-        statistics: [..., 3N] for each order the n-grams of the hypothesis, of the reference, and of both.
+        statistics: [..., 3N] for each order the number of n-grams in the hypothesis, in the reference, and in both.
 
     Returns:
         [...] scores from 0 to 100.
@@ -74,17 +74,17 @@ def chrf_of(statistics: Statistics) -> npt.NDArray[np.float64]:
 def randomise(
     first: Statistics, second: Statistics, scorer: Scorer, *, trials: int = 10_000, seed: int = 12345
 ) -> float:
-    """The p of paired approximate randomisation over sentences.
+    """The two-sided p-value of paired approximate randomisation over sentences.
 
-    If the variants were alike, it would be chance which of the two a sentence favours: each trial swaps the two
-    variants' translations of each sentence, in all seeds at once, with probability one half, and takes the difference
-    anew. Clark et al. 2011 (section 4.2, MultEval) draw a swap for each seed, which counts the interaction of variant
-    and sentence once for each seed. p is the share of swaps that make as large a difference, two-sided, with the 1
-    added to both counts that keeps it above zero (Davison and Hinkley 1997, section 4.3).
+    Under the null hypothesis, chance decides which variant a sentence favours. Each trial swaps the two variants'
+    translations of each sentence, in all seeds together, with probability one half, and computes the difference again.
+    Clark et al. 2011 (section 4.2, MultEval) draw a separate swap for each seed, which counts the interaction of
+    variant and sentence once for each seed. p is the share of trials with a difference at least as large as observed; 1
+    is added to both counts, so p is never 0 (Davison and Hinkley 1997, section 4.3).
 
     Args:
         first: [K, N, S] sufficient statistics of the first variant: seeds, sentences, statistics of the metric.
-        second: [K, N, S] of the second, seed by seed and sentence by sentence.
+        second: [K, N, S] sufficient statistics of the second variant, with the same seeds and sentences.
         scorer: [..., S] summed statistics -> [...] scores (`bleu_of`, `chrf_of`).
     """
     generator = np.random.default_rng(seed)
@@ -107,7 +107,7 @@ def randomise(
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's step-down adjustment: the family-wise error of calling those below alpha real is at most alpha."""
+    """Holm's adjusted p-values: rejecting those below alpha keeps the family-wise error rate at alpha or less."""
     adjusted = [1.0] * len(p_values)
     largest = 0.0
     for rank, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
@@ -121,9 +121,9 @@ class Runs(NamedTuple):
 
     Attributes:
         counts: [K, N, S] sufficient statistics: seeds, sentences, statistics of the metric.
-        seeds: the K numbers, each once.
-        program: its name; "" for this one. Another program's runs tell nothing of how much those of this one deviate.
-        copied: whether the runs are those of another variant, translating with another search.
+        seeds: the K distinct seeds.
+        program: name of the program; "" for nmt. Variances over runs are pooled only within a program.
+        copied: whether the runs are also the runs of another variant, which uses another search.
     """
 
     counts: Statistics
@@ -133,7 +133,7 @@ class Runs(NamedTuple):
 
 
 def paired(first: Runs, second: Runs) -> tuple[Statistics, Statistics]:
-    """The runs of the seeds that both variants have, in one order; the first runs of both if they share none."""
+    """The runs with common seeds, in the same order; without a common seed, the first runs of both variants."""
     shared = [seed for seed in first.seeds if seed in second.seeds]
     if not shared:
         pairs = min(len(first.seeds), len(second.seeds))
@@ -148,14 +148,14 @@ class Contrast(NamedTuple):
     """The test of a variant against the baseline.
 
     Attributes:
-        difference: the variant's mean over its seeds less the baseline's.
-        error: its standard error, over sentences and seeds.
-        p_sentences: of the randomisation over sentences, with the seeds that both have. A description, as is p_seeds.
-        p_seeds: of the t over runs; None without an estimate of how much runs deviate.
-        p: of the t with both errors, corrected for the number of tests.
-        detectable: the smallest true difference that would have been found with probability 0.8.
-        significant: whether p is below the level.
-        real: whether the difference is significant, also for other seeds.
+        difference: the variant's mean over its seeds minus the baseline's.
+        error: standard error of the difference, over sentences and seeds.
+        p_sentences: p-value of the randomisation over sentences, with the common seeds; like p_seeds, not a decision.
+        p_seeds: p-value of the t over runs; None if the variance over runs is unknown.
+        p: p-value of the t with both sources of noise, corrected for the number of tests.
+        detectable: the minimum detectable difference, with a power of 0.8.
+        significant: whether p is below the significance level.
+        real: whether the difference is significant and the variance over runs is known.
     """
 
     difference: float
@@ -169,12 +169,12 @@ class Contrast(NamedTuple):
 
 
 class DifferenceTest(NamedTuple):
-    """The difference between two variants' means over seeds, the second less the first, with two p-values.
+    """The test of the difference between two variants.
 
     Attributes:
-        difference: of the means.
-        noise: its variance, over sentences and seeds.
-        p: of the t with both errors, not corrected.
+        difference: the mean of the second variant over its seeds minus the mean of the first.
+        noise: noise of the difference, over sentences and seeds.
+        p: p-value of the t with both sources of noise, not corrected.
         p_seeds: as in `Contrast`.
     """
 
@@ -185,7 +185,7 @@ class DifferenceTest(NamedTuple):
 
 
 def joined(texts: Sequence[Sequence[Runs]]) -> list[Runs]:
-    """The runs of each variant on several texts, as if these were one."""
+    """Join the runs of each variant on several texts into runs on one text."""
     return [
         same[0]._replace(counts=np.concatenate([runs.counts for runs in same], axis=1))
         for same in zip(*texts, strict=True)
@@ -193,10 +193,10 @@ def joined(texts: Sequence[Sequence[Runs]]) -> list[Runs]:
 
 
 class Noise:
-    """The noise of several variants on one text: of its sentences and of their seeds."""
+    """The noise of several variants on one text, over its sentences and over seeds."""
 
     def __init__(self, variants: Sequence[Runs], scorer: Scorer) -> None:
-        """Take the runs of all variants, with as many sentences; the numbers of seeds may differ."""
+        """Estimate the noise from the runs of all variants on the same sentences; numbers of seeds may differ."""
         self.scores = [scorer(runs.counts.sum(1)).tolist() for runs in variants]
         copies = [at for at, runs in enumerate(variants) if runs.copied]
         self._deviations = Deviations(self.scores, [runs.program for runs in variants], copies)
@@ -205,11 +205,11 @@ class Noise:
 
     @property
     def collapsed(self) -> list[int]:
-        """The variants whose runs deviate so much that they have a deviation of their own."""
+        """Indices of the variants whose variance over runs is too large to be pooled with the others'."""
         return [at for at in range(len(self.scores)) if len(self.scores[at]) > 1 and at not in self._deviations.alike]
 
     def between(self, first: int, second: int) -> DifferenceTest:
-        """The test of one variant against another."""
+        """Test variant `second` against variant `first`."""
         difference = float(np.mean(self.scores[second]) - np.mean(self.scores[first]))
         noise = noise_of(first, second, self._samples, self._interactions, self._deviations)
         by_seeds = PairNoise(UNKNOWN, noise.runs).p(difference) if noise.runs.freedom else None
@@ -219,12 +219,12 @@ class Noise:
 def contrast_with(
     baseline: Runs, others: Sequence[Runs], scorer: Scorer, *, trials: int, alpha: float = 0.05, picked: bool = False
 ) -> list[Contrast]:
-    """Test every other variant against the baseline, corrected by Holm for their number.
+    """Test every other variant against the baseline, corrected by Holm for the number of tests.
 
-    A baseline that was picked by its score is above others by luck too: any pair of variants could have been tested, so
-    that Bonferroni's correction is for all pairs (`picked`).
+    With `picked`, the baseline was selected by its score, which favours it by chance. The correction is then
+    Bonferroni's for all pairs of variants, because any pair could have been tested.
 
-    The others have as many sentences as the baseline; the numbers of seeds may differ. `trials` are for `p_sentences`.
+    All variants have the same sentences; numbers of seeds may differ. `trials` applies to `p_sentences`.
     """
     pairs = len(others) * (len(others) + 1) // 2
     level = alpha / max(pairs if picked else len(others), 1)
@@ -244,6 +244,6 @@ def contrast_with(
 
 
 def p_by_seeds(first: int, second: int, groups: Sequence[Sequence[float]]) -> float | None:
-    """The p of Student's t for two of several variants, from the scores of all runs; None if no variant has two."""
+    """The p-value of Student's t for two variants, from the run scores of all (`groups`); None if none has two runs."""
     over_runs = PairNoise(UNKNOWN, Deviations(groups).of_difference(first, second))
     return over_runs.p(float(np.mean(groups[first]) - np.mean(groups[second]))) if over_runs.runs.freedom else None

@@ -1,4 +1,4 @@
-"""Kinds of sentences, as sets of rows: by their characters and words, a user's regular expression, a user's labels."""
+"""Sets of sentences by kind: by characters and words, by a user's regular expression, and by a user's labels."""
 
 import re
 import unicodedata
@@ -9,8 +9,8 @@ from typing import NamedTuple
 from nmt.evaluation.word_counts import split_words
 from nmt.text.scripts import base_language
 
-MOST_LABELS = 20  # the most frequent ones
-#: Words that negate a sentence, lower-case, by language.
+MOST_LABELS = 20  # only the most frequent labels become slices
+#: Negation words in lower case, by language.
 NEGATIONS = {
     "en": "no not never none nobody nothing neither nor nowhere cannot without",
     "de": "nicht nichts nie niemals niemand kein keine keinen keinem keiner keines weder noch ohne",
@@ -27,17 +27,17 @@ _QUESTION = re.compile("[?？؟](?:[\"“”»')\\]」]|\\s)*$")
 
 
 class Slicing(NamedTuple):
-    """Slices that a user adds: a regular expression, and a label for each line of the split; None for neither."""
+    """A user's slices: a regular expression, and a label for each line of the split; None if not given."""
 
     pattern: str | None = None
     labels: Sequence[str] | None = None
 
 
 def slices_of(sources: Sequence[str], language: str, slicing: Slicing) -> dict[str, list[int]]:
-    """The rows of each kind of sentence, by its name.
+    """The rows, from 0, of each kind of sentence, by the name of the kind.
 
-    Languages without a list of negation words have no slice of negation. Of a user's labels the most frequent ones are
-    taken, without the label "".
+    Languages without a list of negation words have no negation slice. Only a user's most frequent labels are used,
+    without the label "".
     """
     times = Counter(sources)
     negations = set(NEGATIONS.get(base_language(language), "").split())
@@ -59,7 +59,7 @@ def slices_of(sources: Sequence[str], language: str, slicing: Slicing) -> dict[s
 
 
 def _folded(line: str) -> set[str]:
-    """Lower-case words, with "not" for each "n't" and "n'" for each word that begins with it."""
+    """The lower-case words of a line, with "not" added for words in "n't", and "n'" for words that begin with "n'"."""
     text = unicodedata.normalize("NFC", line.lower().replace("’", "'"))
     words = set(split_words(text))
     return words | {"not" for word in words if word.endswith("n't")} | {"n'" for word in words if word.startswith("n'")}

@@ -1,4 +1,4 @@
-"""The page of a comparison: what to use, three pictures, and the differences as a table; all that most readers need."""
+"""The short report of a comparison: the verdict, three pictures, and a table of the differences."""
 
 import math
 from collections.abc import Sequence
@@ -11,11 +11,11 @@ from nmt.evaluation.metrics import TITLES
 from nmt.evaluation.references import AttentionMap
 from nmt.viewer.blocks import Block, Heading, Lines, Table
 
-MAPS = 3  # attentions side by side
+MAPS = 3  # attention maps side by side
 
 
 def differences(rows: Sequence[ForestRow]) -> Table:
-    """Every difference with its interval and its test."""
+    """A table of all differences with their intervals and tests."""
     header = ["variant", "group", "value", "low", "high", "p, Holm", "min. detectable", "verdict"]
     body = []
     for group, label, test in rows:
@@ -27,7 +27,7 @@ def differences(rows: Sequence[ForestRow]) -> Table:
 
 
 def summary(comparison: Comparison, *, speeds: bool = True) -> list[Block]:
-    """The verdict, the differences from the baseline, the course of training, and one sentence in three attentions."""
+    """The verdict, the differences from the baseline, learning curves, and up to three attention maps of a sentence."""
     joint, baseline = comparison.joint, comparison.labels[comparison.baseline]
     labels = comparison.labels
     score, where = TITLES[joint.judge], ", ".join(joint.splits)
@@ -71,7 +71,7 @@ def summary(comparison: Comparison, *, speeds: bool = True) -> list[Block]:
 
 
 def _panels(comparison: Comparison) -> list[tuple[str, AttentionMap]]:
-    """The first sentence that all variants with attention have saved: baseline, best and the next by score."""
+    """Attention maps of the first sentence that all variants with attention saved: baseline, best, next by score."""
     split = comparison.splits[0]
     order = dict.fromkeys([comparison.baseline, *split.order])
     maps = {

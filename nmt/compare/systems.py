@@ -1,4 +1,4 @@
-"""Translations of other programs -> results that are compared with those of runs."""
+"""Translations of other programs as results, for comparison with runs."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,12 +12,12 @@ from nmt.evaluation.metrics import exact_share, judge
 from nmt.system.errors import UserError
 from nmt.text.scripts import language_by_script, lengths
 
-#: The only setting of such a result: the name of its program.
+#: Key of the only setting of another program's result; the value is the program's name.
 SYSTEM = "system"
 
 
 def check_named(setting: str, values: object) -> None:
-    """UserError if the value of a setting is no object of names."""
+    """Raise UserError if the value of a setting is not a mapping with names as keys."""
     if not isinstance(values, Mapping):
         raise UserError(f"{setting}={values}: give a name for each, as in {setting}={{NAME: ...}}.")
     for name in values:
@@ -26,7 +26,7 @@ def check_named(setting: str, values: object) -> None:
 
 
 def files_of(systems: Mapping[str, Any]) -> dict[str, Path]:
-    """The files of systems, by their setting (UserError: a value is no file and no list of files)."""
+    """The files of systems by a name for messages (UserError: a value is not a file or a list of files)."""
     files: dict[str, Path] = {}
     for name, paths in systems.items():
         listed = [paths] if isinstance(paths, str) else paths
@@ -37,15 +37,15 @@ def files_of(systems: Mapping[str, Any]) -> dict[str, Path]:
 
 
 def read_systems(systems: Mapping[str, Any], results: Sequence[Result], given: Split | str | None) -> Iterator[Result]:
-    """The results of translations by other programs.
+    """Read and score the translations of other programs.
 
     Args:
-        systems: by the name of a program a file of translations, or one for each of its seeds.
-        results: of runs; may be empty if the text is given.
-        given: the text that was translated, or the name of its split; None for the one split that all runs share.
+        systems: {name of a program: a file of translations, or a list with a file for each seed}.
+        results: results of runs; may be empty if the text is given.
+        given: the text that was translated, or the name of its split; None for the only split that all runs share.
 
     Raises:
-        UserError: the text is unknown, or a file cannot be read or has not one line for each sentence.
+        UserError: the text is unknown, or a file cannot be read or does not have one line for each sentence.
     """
     split, language = _text(results, given)
     taken = {result.name for result in results}
@@ -60,7 +60,7 @@ def read_systems(systems: Mapping[str, Any], results: Sequence[Result], given: S
 
 
 def _text(results: Sequence[Result], given: Split | str | None) -> tuple[Split, str]:
-    """The text that all of the programs translated, and its language, a code or "" (UserError if it is unknown)."""
+    """The text that the programs translated, and its target language code or "" (UserError if the text is unknown)."""
     if isinstance(given, Split):
         known = [result.splits[given.name].target_language for result in results if given.name in result.splits]
         return given, next(iter(known), language_by_script(given.target, ""))
@@ -79,7 +79,7 @@ def _text(results: Sequence[Result], given: Split | str | None) -> tuple[Split, 
 
 
 def _scored(path: Path, split: Split, language: str) -> RunOnSplit:
-    """The translations of a file, scored as those of runs are."""
+    """Score a file of translations in the same way as a run's."""
     hypotheses = read_lines(path)
     if len(hypotheses) != len(split.source):
         raise UserError(

@@ -1,6 +1,6 @@
-"""The tables of a page -> files for other programs: CSV, JSON and LaTeX.
+"""Tables of a report as CSV, JSON and LaTeX files.
 
-pandas would write none of them as needed: it escapes neither formulas nor the ligatures and brackets of LaTeX.
+pandas is not used: it escapes neither spreadsheet formulas nor ligatures and brackets in LaTeX.
 """
 
 import csv
@@ -27,14 +27,14 @@ _LATEX = {
     '"': r"{\char34}",
     **{char: f"\\{char}" for char in "&%$#_{}"},
 }
-#: Signs and digits, which a spreadsheet computes without harm.
+#: Cells of figures: as a spreadsheet formula, they are harmless.
 _FIGURES = re.compile(r"[-+±\d.,%() to]*")
 
 
 def named(blocks: Iterable[Block]) -> Mapping[str, Table]:
-    """Every table of a page, by the name of its file: its heading's words, from the second on those of its first cell.
+    """All tables of a report by file name: the words of the heading.
 
-    A number follows where that is taken too.
+    If a name is taken, the words of the table's first header cell are appended, then a number.
     """
     tables: dict[str, Table] = {}
     heading = "table"
@@ -53,10 +53,10 @@ def _words(text: str) -> str:
 
 
 def as_csv(table: Table) -> str:
-    """The header and the rows, as RFC 4180 has them but for the ends of lines.
+    """The table as CSV (RFC 4180, but with LF line ends).
 
-    A cell of text that a spreadsheet would take for a formula begins with an apostrophe, as OWASP recommends: names and
-    sentences may be a stranger's. The JSON has it as it is.
+    Text that a spreadsheet would read as a formula gets an apostrophe in front, as OWASP recommends: names and
+    sentences may come from untrusted sources. The JSON has the unchanged text.
     """
     text = io.StringIO()
     rows = ([_no_formula(cell) for cell in row] for row in (table.header, *table.rows))
@@ -69,7 +69,7 @@ def _no_formula(cell: str) -> str:
 
 
 def as_json(table: Table) -> str:
-    """An object with the header, the rows, and for each cell that leads to sentences their lines."""
+    """The table as a JSON object: header, rows, and the line numbers of cells that link to sentences."""
     lines = {
         f"{row},{column}": list(cell_lines)
         for row, cells in enumerate(table.rows)
@@ -80,7 +80,7 @@ def as_json(table: Table) -> str:
 
 
 def as_latex(table: Table) -> str:
-    """A `tabular` with the rules of booktabs; text in other scripts needs XeLaTeX or LuaLaTeX."""
+    """The table as a LaTeX `tabular` with booktabs rules; non-Latin scripts need XeLaTeX or LuaLaTeX."""
 
     def row(cells: Sequence[str], number: int = -1) -> str:
         kinds = (_latex, *([_latex if table.text else _latex_figure] * (len(cells) - 1)))
@@ -94,29 +94,29 @@ def as_latex(table: Table) -> str:
 
 
 def _latex(text: str) -> str:
-    """A cell in braces where LaTeX could take its beginning for an option of the row's end."""
+    """Escape a cell; braces protect a leading "[" or "*", which LaTeX would read as an option of the row end."""
     text = re.sub(r"([-',])(?=\1)", "\\1\0", visible(re.sub(r"\s", " ", text)))  # no ligatures
     escaped = "".join(_LATEX.get(char, char) for char in text).replace("\0", "{}")
     return f"{{{escaped}}}" if escaped.startswith(("[", "*")) else escaped
 
 
 def _latex_figure(text: str) -> str:
-    """A cell of figures: a minus before digits, a dash for no value."""
+    """A LaTeX cell of figures: minus signs in math mode, and a dash for a missing value."""
     return "--" if text == "-" else re.sub(r"(?<![\w.])-(?=\d)", "$-$", _latex(text)).replace("±", r"$\pm$")
 
 
 def _bold(cell: str) -> str:
-    """A cell of LaTeX whose first figure is bold."""
+    """A LaTeX cell with its first figure in bold."""
     return re.sub(r"^(\$-\$)?[\d.,]+", lambda figure: rf"\textbf{{{figure[0]}}}", cell)
 
 
 def with_best(table: Table, best: Mapping[str, Callable[[Iterable[float]], float]], among: int | None = None) -> Table:
-    """The table with the best figures of some columns marked; equal ones, as printed, are equally good.
+    """Mark the best figures of some columns; figures that are printed equally are all marked.
 
     Args:
-        table: with a row for each variant.
-        best: `max` or `min` for each of the columns, by its head.
-        among: the number of rows that compete, the first ones; None for all.
+        table: a table with a row for each variant.
+        best: {column header: `max` or `min`}.
+        among: compare only the first `among` rows; None compares all.
     """
     cells: list[tuple[int, int]] = []
     for column, head in enumerate(table.header):
@@ -130,16 +130,16 @@ def with_best(table: Table, best: Mapping[str, Callable[[Iterable[float]], float
     return table._replace(best=cells)
 
 
-#: The columns of `learning_curves`: entries of a run's history, `tokens` being the target tokens learnt from so far.
+#: Columns of `learning_curves`: keys of a run's history; `tokens` is the number of target tokens trained on.
 _COURSE = ("step", "epoch", "minutes", "tokens", "train_loss", "valid_perplexity", "valid_bleu", "valid_chrf")
 
 
 def learning_curves(comparison: Comparison) -> Table:
-    """A row for each validation of each run; empty cells where a run has no such figure."""
+    """A table with a row for each validation of each run; figures that a run lacks are empty cells."""
     rows: list[list[str]] = []
     for variant in comparison.variants:
         for run in variant.runs:
-            so_far = accumulate(entry.get("train_tokens", math.nan) for entry in run.history)  # older runs have none
+            so_far = accumulate(entry.get("train_tokens", math.nan) for entry in run.history)  # absent in older runs
             for entry, tokens in zip(run.history, so_far, strict=True):
                 known = {**entry, "tokens": tokens}
                 cells = (known.get(key, math.nan) for key in _COURSE)
@@ -149,7 +149,7 @@ def learning_curves(comparison: Comparison) -> Table:
 
 
 def of_segments(comparison: Comparison) -> Table:
-    """A row for each line, run and further metric (`metrics=`) with its value."""
+    """A table with the value of each external metric (`metrics=`) for each run and line."""
     rows: list[list[str]] = []
     for split in comparison.splits:
         further = [metric for metric in split.contrasts if metric not in TESTED]
@@ -164,5 +164,5 @@ def of_segments(comparison: Comparison) -> Table:
     return Table(["split", "line", "variant", "run", "seed", "metric", "value"], rows)
 
 
-#: The ends of the names of a table's files, with their forms.
+#: File name suffixes and the functions that write them.
 FORMS = {".csv": as_csv, ".json": as_json, ".tex": as_latex}

@@ -1,17 +1,17 @@
-"""The noise of a difference between two variants: other sentences and other seeds would give another one.
+"""The variance of the difference between two variants, over sentences and over seeds.
 
-A score is a function of summed statistics, so a sentence has no score of its own. Its jackknife pseudo-value takes that
-place (Efron and Tibshirani 1993, section 11.5): N times the score of all sentences less N - 1 times that of all others.
-The pseudo-values x_ri of K runs and N sentences are a table of two random factors and their interaction. The variance
-of its mean has three parts:
+A score is a function of summed statistics, so a sentence has no score of its own. Its jackknife pseudo-value is used
+instead (Efron and Tibshirani 1993, section 11.5): N times the score of all sentences, minus N - 1 times the score
+without this sentence. The pseudo-values x_ri of K runs and N sentences form a table with two crossed random factors
+and their interaction. The variance of its mean has three parts:
 
     sentences     s_i^2 / N          s_i: deviation of the means over runs; includes interaction / K
     runs          s_r^2 / K          s_r: deviation of the means over sentences; includes interaction / N
     interaction   s_ri^2 / (N K)     counted in both parts above, so it is subtracted once
 
-Two variants have the same sentences, so the sentences' part is that of the differences, with the interaction of these
-two variants. What is added is the deviation of whole runs: the runs' part less the interaction in it. Few runs know
-little of it, so it is pooled over the variants of one program.
+Two variants share the sentences, so their sentences' part is the variance of the paired differences, which includes the
+interaction of both variants. To this part, the runs' part without its interaction is added. A few runs estimate the
+runs' part poorly, so it is pooled over the variants of one program.
 """
 
 import functools
@@ -27,16 +27,16 @@ from scipy.optimize import brentq  # type: ignore[import-untyped]
 Statistics = npt.NDArray[np.float64]
 Scorer = Callable[[Statistics], npt.NDArray[np.float64]]
 
-#: The level of the test that finds collapsed variants.
+#: Significance level of Cochran's test for collapsed variants.
 LARGER = 0.05
-#: Chosen by the simulation in docs/statistics.md: without it, 7 % of pairs without a difference were called different.
+#: Chosen by simulation (docs/statistics.md): with 0, 7 % of the pairs without a difference were called different.
 MARGIN = 0.1
-_LEAST = 1e-100  # p values below are this one
+_LEAST = 1e-100  # smaller p-values are raised to this value
 
 
 @functools.lru_cache(maxsize=1024)
 def _t(level: float, freedom: float) -> float:
-    """The bound that |T| of Student's t exceeds with this probability."""
+    """The two-sided critical value of Student's t: |T| exceeds it with probability `level`."""
     return float(-special.stdtrit(freedom, level / 2))
 
 
@@ -47,7 +47,7 @@ class Variance(NamedTuple):
     freedom: float
 
     def bound(self, level: float) -> float:
-        """The square of the bound that a difference of only this variance exceeds with the probability `level`."""
+        """The squared critical value, at `level`, for a difference with this variance; 0 if the variance is unknown."""
         return self.variance * _t(level, self.freedom) ** 2 if self.freedom and self.variance else 0.0
 
 
@@ -55,22 +55,23 @@ UNKNOWN = Variance(0.0, 0.0)
 
 
 class PairNoise(NamedTuple):
-    """The noise of a difference, whose parts have different degrees of freedom.
+    """The noise of a difference: a sentences' part and a runs' part with different degrees of freedom.
 
-    Each part counts with the bound of its own Student's t (Cochran and Cox 1950). Where few runs must tell how much
-    whole runs deviate, one t with Satterthwaite's degrees of freedom (1946) errs too often: runs that happen to be
-    alike seem to leave the noise of sentences alone, which many sentences know well.
+    Each part is multiplied by the critical value of its own Student's t (Cochran and Cox 1950). With few runs, a single
+    t with Satterthwaite's degrees of freedom (1946) makes too many errors: if the runs happen to be alike, only the
+    sentences' part remains, which has many degrees of freedom.
 
-    Runs of one seed may share interaction. It cancels in the part of sentences, but not in that of runs, so that its
-    subtraction can leave too little. To subtract only what is not shared is never too low, and with many variants much
-    too high. One t, whose degrees of freedom take the part of runs to be at least the interaction in it, is a little
-    too low then, so `MARGIN` of the distance is added.
+    Runs with the same seed may share interaction. Shared interaction cancels in the sentences' part but not in the
+    runs' part, so subtracting all interaction can give too low a bound. Subtracting only the unshared interaction
+    never gives too low a bound, but with many variants one that is much too high. In this case a single t, whose
+    degrees of freedom take the runs' part as at least its interaction, gives a bound that is slightly too low, so
+    `MARGIN` of the distance between these two bounds is added.
 
     Attributes:
-        sentences: the part of sentences; unknown for one sentence.
-        runs: the part of runs; unknown without an estimate.
-        both: the interaction that both parts have.
-        shared: the share of it that the runs of both variants have in common, from 0 to 1.
+        sentences: the sentences' part; unknown for one sentence.
+        runs: the runs' part; unknown if the variance over runs of either variant is unknown.
+        both: the interaction, which is included in both parts.
+        shared: the share of the interaction that the runs of both variants have in common, from 0 to 1.
     """
 
     sentences: Variance
@@ -80,11 +81,11 @@ class PairNoise(NamedTuple):
 
     @property
     def error(self) -> float:
-        """The standard error."""
+        """The standard error of the difference."""
         return math.sqrt(self.sentences.variance + max(0.0, self.runs.variance - self.both.variance))
 
     def reach(self, level: float) -> float:
-        """The difference that is exceeded with this probability if there is none; not a number if unknown."""
+        """The absolute difference that chance alone exceeds with probability `level`; NaN if the noise is unknown."""
         if not (self.sentences.freedom or self.runs.freedom):
             return math.nan
         bound = self._sum(level, self.both.variance)
@@ -94,18 +95,18 @@ class PairNoise(NamedTuple):
         return math.sqrt(bound)
 
     def _sum(self, level: float, less: float) -> float:
-        """The sum of the squared bounds, less some interaction, by the smaller of the two t."""
+        """The sum of both squared bounds, minus the bound of the interaction `less` by the smaller of the two t."""
         interaction = Variance(less, max(self.sentences.freedom, self.runs.freedom)).bound(level)
         return self.sentences.bound(level) + max(0.0, self.runs.bound(level) - interaction)
 
     def _satterthwaite(self, level: float) -> float:
-        """The squared bound of one t."""
+        """The squared bound by a single t with Satterthwaite's degrees of freedom."""
         parts = self.sentences, Variance(max(self.runs.variance, self.both.variance), self.runs.freedom), self.both
         spread = sum(part.variance**2 / part.freedom for part in parts if part.freedom)
         return Variance(self.error**2, max(1.0, self.error**4 / spread)).bound(level)
 
     def p(self, difference: float) -> float:
-        """The level at which this difference is reached; a difference without any noise is certain."""
+        """The two-sided p-value of a difference; 1 if the noise is unknown, 0 for a difference without noise."""
         size = abs(difference)
         if not size or math.isnan(self.reach(0.5)):
             return 1.0
@@ -114,7 +115,7 @@ class PairNoise(NamedTuple):
         return math.exp(brentq(lambda log: self.reach(math.exp(log)) - size, math.log(_LEAST), 0.0))
 
     def interval(self, difference: float, level: float = 0.05) -> tuple[float, float]:
-        """The confidence interval of a difference; not a number at both ends if the noise is unknown."""
+        """The confidence interval of a difference; both ends are NaN if the noise is unknown."""
         reach = self.reach(level)
         return difference - reach, difference + reach
 
@@ -125,7 +126,7 @@ class PairNoise(NamedTuple):
 
 
 def pseudo_values(counts: Statistics, scorer: Scorer) -> Statistics:
-    """The jackknife's values [K, N] of statistics [K, N, S]; their mean over sentences is nearly the score [K]."""
+    """The jackknife pseudo-values [K, N] of statistics [K, N, S]; their mean over sentences is nearly the score [K]."""
     sentences = counts.shape[1]
     total = counts.sum(1, keepdims=True)
     values: Statistics = sentences * scorer(total) - (sentences - 1) * scorer(total - counts)
@@ -133,7 +134,7 @@ def pseudo_values(counts: Statistics, scorer: Scorer) -> Statistics:
 
 
 def by_sentences(first: Statistics, second: Statistics) -> Variance:
-    """The sentences' part for pseudo-values [K, N] of two variants on the same sentences."""
+    """The sentences' part of the variance, from pseudo-values [K, N] of two variants on the same sentences."""
     sentences = first.shape[1]
     if sentences < 2:
         return UNKNOWN
@@ -150,7 +151,7 @@ def interaction(values: Statistics) -> Variance:
 
 
 def _rest(values: Statistics) -> Statistics:
-    """What neither run nor sentence explains."""
+    """The residuals [K, N] after the run and sentence effects are removed."""
     rest: Statistics = values - values.mean(0) - values.mean(1, keepdims=True) + values.mean()
     return rest
 
@@ -163,10 +164,10 @@ class Sample(NamedTuple):
 
 
 def shared_interaction(first: Sample, second: Sample) -> float:
-    """The share of their interaction that two variants have in common, from 0 to 1.
+    """The share of the interaction that two variants have in common, from 0 to 1.
 
-    It is the correlation in the seeds that both have, times the share of these. One seed alone does not tell: then all
-    of it may be common.
+    It is the correlation of the residuals over the common seeds, times the share of common seeds. With a single
+    common seed, the correlation is unknown and taken as 1.
     """
     both = [seed for seed in first.seeds if seed in second.seeds]
     correlation = float(bool(both))
@@ -178,19 +179,19 @@ def shared_interaction(first: Sample, second: Sample) -> float:
 
 
 class Deviations:
-    """How much the runs of each variant deviate.
+    """The variance of the runs of each variant.
 
-    The variance is pooled over the variants of one program, without collapsed ones: those of which Cochran's test
-    finds the largest variance too large for the others (1941, Annals of Eugenics 11; repeated until it finds none).
-    These have their own (Welch 1947). A variant with one run has the variance pooled over all variants of its program;
-    where none of these has two runs, it is unknown. A copy has the runs of another variant, with another search: it
-    takes the pooled variance and does not count in it.
+    The variance is pooled over the variants of one program. Collapsed variants are excluded: Cochran's test (1941,
+    Annals of Eugenics 11) removes the variant with the largest variance until no variance is too large for the others.
+    A collapsed variant has its own variance (Welch 1947). A variant with one run has the variance pooled over all
+    variants of its program, or an unknown variance if none of them has two runs. A copy has the runs of another
+    variant with another search: it uses the pooled variance and does not contribute to the pool.
     """
 
     def __init__(
         self, groups: Sequence[Sequence[float]], programs: Sequence[str] = (), copies: Collection[int] = ()
     ) -> None:
-        """Take the scores of the runs of all variants, the program of each (by default the same), and the copies."""
+        """Pool the variances of the scores of each variant (`groups`); without `programs`, all share one program."""
         self._programs, self._copies = programs or [""] * len(groups), copies
         self._counts = [len(scores) for scores in groups]
         self._squares = [float(np.var(scores)) * len(scores) for scores in groups]
@@ -202,12 +203,12 @@ class Deviations:
             self.alike += sorted(alike)
 
     def _several(self, program: str) -> list[int]:
-        """The variants of a program that have at least two runs of their own."""
+        """The variants of a program with at least two runs, without copies."""
         counts = enumerate(self._counts)
         return [at for at, n in counts if n > 1 and self._programs[at] == program and at not in self._copies]
 
     def pool(self, at: int) -> list[int]:
-        """The variants over which the variance of this one is pooled."""
+        """The variants over which the variance of variant `at` is pooled."""
         same = self._several(self._programs[at])
         if self._counts[at] < 2:
             return same
@@ -220,9 +221,9 @@ class Deviations:
         return Variance(part.variance / self._counts[at], part.freedom)
 
     def of_difference(self, first: int, second: int) -> Variance:
-        """The variance of the difference of two variants' means; unknown if that of one is.
+        """The variance of the difference of two variants' means; unknown if either variance is unknown.
 
-        Degrees of freedom of two pools are Welch's.
+        If the variants have different pools, the degrees of freedom are Welch's.
         """
         parts = [self.of_mean(first), self.of_mean(second)]
         if not all(part.freedom for part in parts):
@@ -238,7 +239,7 @@ class Deviations:
         return Variance(sum(self._squares[at] for at in pool) / freedom, freedom) if freedom > 0 else UNKNOWN
 
     def _larger(self, at: int, others: Sequence[int]) -> float:
-        """p of a one-sided F test that the runs have a larger variance than the others, pooled."""
+        """The p-value of a one-sided F test that a variant has a larger variance than the pool of the others."""
         part, pooled = self._of([at]), self._of(others)
         if not pooled.variance:
             return float(not part.variance)
@@ -248,7 +249,7 @@ class Deviations:
 def noise_of(
     first: int, second: int, samples: Sequence[Sample], interactions: Sequence[Variance], runs: Deviations
 ) -> PairNoise:
-    """The noise of the difference of two variants, from the pseudo-values of all and their interactions."""
+    """The noise of the difference of two variants, from the pseudo-values and interactions of all variants."""
     sides = [samples[first], samples[second]]
     sentences, over_runs = by_sentences(sides[0].values, sides[1].values), runs.of_difference(first, second)
     if not over_runs.freedom:

@@ -1,4 +1,4 @@
-"""Results of several runs -> variants, their figures over seeds, and tests of their differences. Knows no files."""
+"""Comparison of runs by their results: variants, figures over seeds, and tests of differences. Reads no files."""
 
 import json
 from collections import Counter
@@ -33,7 +33,7 @@ class Spread(NamedTuple):
 class Variant(NamedTuple):
     """Runs that differ only in their seed.
 
-    Its `label` says in which settings it differs from the others; `training` has figures of the trainings.
+    `label` names the settings in which the variant differs from the others; `training` has figures of the training.
     """
 
     label: str
@@ -42,7 +42,7 @@ class Variant(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """A sentence on which the variants differ: line number from 1, and each variant's mean chrF over seeds."""
+    """A sentence on which the variants differ: its line number, from 1, and the variants' mean chrF over seeds."""
 
     line: int
     chrf: list[float]
@@ -52,18 +52,18 @@ class OnSplit(NamedTuple):
     """All variants on one split; lists are in the order of the variants.
 
     Attributes:
-        name: of the split.
-        figures: "bleu", "chrf", "ter", "perplexity" and so on, if all runs of the variant have them.
-        signatures: of the metrics.
-        contrasts: for each tested metric the test against the baseline; None for the baseline itself.
-        best: number of the variant with the highest mean score, by the metric that judges.
-        to_best: the test against the best variant, which its score picked; None for the best itself.
-        bins: shortest and longest source length, and number of sentences.
+        name: name of the split.
+        figures: "bleu", "chrf", "ter", "perplexity" and other figures that all runs of the variant have.
+        signatures: {metric: signature}.
+        contrasts: {tested metric: tests against the baseline}; None for the baseline itself.
+        best: index of the variant with the highest mean score in the metric of the verdict.
+        to_best: tests against the best variant, corrected for its selection; None for the best variant itself.
+        bins: (shortest length, longest length, number of sentences) of each bin of source lengths.
         by_length: the score in each bin.
-        unit: of the lengths.
+        unit: unit of the lengths.
         differences: the sentences on which the variants differ most.
-        families: the tests of pairs of variants that differ in one setting only.
-        judge: the metric that can judge the split: chrF if BLEU is blind (`nmt.evaluation.metrics.judge`).
+        families: tests of pairs of variants that differ in one setting only.
+        judge: the metric of the verdict: chrF if BLEU cannot judge the split (`nmt.evaluation.metrics.judge`).
     """
 
     name: str
@@ -81,25 +81,25 @@ class OnSplit(NamedTuple):
 
     @property
     def near(self) -> list[int]:
-        """The variants that are not significantly different from the best."""
+        """Indices of the variants that are not significantly different from the best."""
         return [index for index, contrast in enumerate(self.to_best) if contrast and not contrast.significant]
 
     @property
     def order(self) -> list[int]:
-        """The variants, the highest first."""
+        """Indices of the variants, the highest score first."""
         return sorted(range(len(self.figures)), key=lambda at: -self.score(at).mean)
 
     @property
     def tests(self) -> list[Contrast | None]:
-        """The tests against the baseline, by the metric that judges."""
+        """The tests against the baseline in the metric of the verdict."""
         return self.contrasts[self.judge]
 
     def score(self, at: int) -> Spread:
-        """The score of a variant, by the metric that judges."""
+        """The score of a variant in the metric of the verdict."""
         return self.figures[at][self.judge]
 
     def decimals(self, metric: str) -> int:
-        """How many its figures are shown with: more for metrics of which 1 or so is the most."""
+        """The number of decimals for a metric: 4 if all means are below 2, else 2."""
         return 4 if max(abs(figures[metric].mean) for figures in self.figures if metric in figures) < 2 else 2
 
 
@@ -107,13 +107,13 @@ class OnGold(NamedTuple):
     """All variants against the same gold links.
 
     Attributes:
-        gold: name of the gold.
-        pairs: sentence pairs of the gold.
-        rates: for each variant {a way to read links: alignment error rate in per cent}, with `ATTENTION` if every run
-            has attention; empty if a run of the variant was not measured.
-        by_hand: whether the attention's shift was set by hand in some runs.
-        unmeasured: the names of runs that were not measured, whose variants are left out.
-        without_model: the rates of baselines that need no model, by name.
+        gold: name of the gold links.
+        pairs: number of sentence pairs with gold links.
+        rates: for each variant {link extraction method: alignment error rate in per cent}, with `ATTENTION` if every
+            run has attention; empty if a run of the variant was not measured.
+        by_hand: whether the attention's shift was set by hand in any run.
+        unmeasured: names of the runs that were not measured, whose variants are left out.
+        without_model: {baseline without a model: its rate in per cent}.
     """
 
     gold: str
@@ -129,14 +129,16 @@ class Comparison(NamedTuple):
 
     Attributes:
         variants: in the order of the runs.
-        baseline: number of the variant that the others are tested against; the first unless `baseline_chosen`.
-        splits: the verdict is about the first.
-        differing: the settings in which the variants differ.
-        apart: runs that were left out, each with the reason.
-        notes: for the reader.
-        alpha: level of the tests.
-        trials: random swaps of a test.
-        joint: the tests on all test sets at once.
+        baseline: index of the variant that the others are tested against.
+        baseline_chosen: whether the user chose the baseline; if not, it is the first variant.
+        splits: all variants on each split; the verdict is on the first split.
+        golds: all variants against each set of gold links.
+        differing: keys of the settings in which the variants differ.
+        apart: (name, reason) of the runs that were left out.
+        notes: notes for the reader.
+        alpha: significance level of the tests.
+        trials: number of random swaps in the randomisation test.
+        joint: the tests on all test sets together.
     """
 
     variants: list[Variant]
@@ -169,15 +171,15 @@ def compare(
     """Compare runs; variants are in the order of their first runs.
 
     Args:
-        results: of the runs.
+        results: results of the runs.
         baseline: label of a variant, or name of a run with or without its seed; None takes the first variant.
-        named: whether variants are labelled with their runs' names, without the seed, not with their settings.
-        alpha: level of the tests.
-        trials: random swaps of a test.
-        sentences: maximum number of sentences on which the variants differ most.
+        named: label variants with the names of their runs (without the seed) instead of their settings.
+        alpha: significance level of the tests.
+        trials: number of random swaps in the randomisation test.
+        sentences: maximum number of sentences in `OnSplit.differences`.
 
     Raises:
-        UserError: there is nothing to compare, no such baseline, or variants whose runs have one name.
+        UserError: there is nothing to compare, the baseline does not exist, or run names and variants do not match.
     """
     if not results:
         raise UserError("There is no run to compare.")
@@ -206,12 +208,12 @@ def compare(
 
 
 def check_baseline(name: str, results: Sequence[Result]) -> None:
-    """UserError if none of these runs, which need no scores yet, and none of their variants is called so."""
+    """Raise UserError if `name` is the name of no run and the label of no variant; the runs need no scores."""
     _baseline(name, _variants(results)[0], results, {})
 
 
 def _variants(results: Sequence[Result]) -> tuple[list[Variant], list[str], list[tuple[str, str]]]:
-    """The variants of runs, the settings in which they differ, and runs that are there twice, with the reason."""
+    """Group runs into variants; also return the settings that differ, and (name, reason) of duplicate runs."""
     apart: list[tuple[str, str]] = []
     groups: dict[str, dict[int, Result]] = {}
     for result in results:
@@ -231,7 +233,7 @@ def _variants(results: Sequence[Result]) -> tuple[list[Variant], list[str], list
 
 
 def _named(variants: Sequence[Variant]) -> list[Variant]:
-    """The variants, each labelled with its runs' name without the seed (UserError: these are not one to one)."""
+    """Label each variant with the name of its runs without the seed (UserError: names and variants do not match)."""
     names = [dict.fromkeys(map(without_seed, variant.runs)) for variant in variants]
     for name, count in Counter(name for of_variant in names for name in of_variant).items():
         if count > 1:
@@ -251,7 +253,7 @@ def _identity(result: Result) -> str:
 
 
 def _baseline(name: str, variants: Sequence[Variant], results: Sequence[Result], apart: Mapping[str, str]) -> int:
-    """The variant that is called so (UserError: none is, or it was left out)."""
+    """The index of the variant with this label or run name (UserError: it does not exist or was left out)."""
     for index, variant in enumerate(variants):
         if variant.label == name or any(is_named(run, name) for run in variant.runs):
             return index
@@ -272,14 +274,14 @@ def _baseline(name: str, variants: Sequence[Variant], results: Sequence[Result],
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """Mean and sample standard deviation."""
-    with np.errstate(invalid="ignore"):  # of an infinite perplexity
+    """The mean, the sample standard deviation and the values."""
+    with np.errstate(invalid="ignore"):  # the perplexity may be infinite
         deviation = float(np.std(values, ddof=1)) if len(values) > 1 else None
     return Spread(float(np.mean(values)), deviation, list(values))
 
 
 def _spreads(rows: Sequence[Mapping[str, Any]]) -> dict[str, Spread]:
-    """The figures that every run has."""
+    """The spread of each figure that all rows have; a row holds the figures of a run."""
     keys = [key for key in rows[0] if all(isinstance(row.get(key), int | float) for row in rows)]
     return {key: spread([float(row[key]) for row in rows]) for key in keys}
 
@@ -294,7 +296,7 @@ def _figures(scored: RunOnSplit) -> dict[str, Any]:
 
 
 def _golds(variants: Sequence[Variant]) -> list[OnGold]:
-    """The error rates against gold links, in the order of the runs."""
+    """The variants against each set of gold links, in the order of the runs."""
     known = {key: aligned for variant in variants for run in variant.runs for key, aligned in run.aligned.items()}
     names = [aligned.gold for aligned in known.values()]
     golds = []
@@ -307,7 +309,7 @@ def _golds(variants: Sequence[Variant]) -> list[OnGold]:
             else {}
             for variant, of_variant in zip(variants, by_variant, strict=True)
         ]
-        # Other text or links may have the same name.
+        # Different gold links may have the same name.
         name = first.gold if names.count(first.gold) == 1 else f"{first.gold} ({key})"
         by_hand = any(aligned.shift_from == "set" for aligned in every)
         without_model = {label: rate for aligned in every for label, rate in aligned.without_model.items()}
@@ -369,9 +371,9 @@ def _runs(variants: Sequence[Variant], split: str, metric: str) -> list[Runs]:
 
 
 def _joint(splits: Sequence[OnSplit], variants: Sequence[Variant], baseline: int, alpha: float) -> Joint:
-    """The tests on the first split and, if it is of the data, on the other test sets of the data.
+    """The tests on the first split, joined with the other test sets of the data if the first split is one.
 
-    Runs were chosen on `valid`, and a file may have the same sentences in another form.
+    `valid`, on which runs were selected, and files, which may repeat sentences, are not joined.
     """
     judge = splits[0].judge
     same = [
@@ -388,9 +390,9 @@ def _joint(splits: Sequence[OnSplit], variants: Sequence[Variant], baseline: int
 
 
 def _differences(counts: Sequence[Statistics], most: int) -> list[Difference]:
-    """The sentences whose mean chrF deviates most among the variants; equal ones in their order.
+    """The sentences with the largest standard deviation of mean chrF among the variants; ties in line order.
 
-    A single poor variant among good ones would decide the range, but not the standard deviation.
+    The range is not used, because a single poor variant would determine it.
     """
     means = np.stack([chrf_of(variant_counts).mean(0) for variant_counts in counts])
     deviations = means.std(0)

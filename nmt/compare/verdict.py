@@ -1,4 +1,4 @@
-"""A comparison -> the verdict in words, each test in a few words, and everything as JSON."""
+"""The verdict of a comparison in words, and the comparison as JSON."""
 
 import math
 import statistics
@@ -14,20 +14,20 @@ from nmt.compare.significance import POWER, Contrast
 from nmt.compare.variants import Comparison, OnGold, OnSplit, Spread
 from nmt.evaluation.metrics import ORDER, TITLES, Metric
 
-#: Scores under which hypotheses share little more than frequent words, or letters, with their references.
+#: Scores below which translations share little more than frequent words or letters with their references.
 LEARNT: Mapping[Metric, int] = {"bleu": 5, "chrf": 20}
 
-#: From this ratio on, runs that a limit of minutes has ended were trained unequally.
+#: Ratio of updates or epochs above which runs that stopped at a limit of minutes are reported as unequally trained.
 UNEQUAL = 1.1
 
 
 def verdict(comparison: Comparison) -> list[str]:
-    """The variant to use on the first split, with reasons; the most important line first; then on all test sets."""
+    """The verdict as lines: the recommended variant on the first split with reasons, then the result on all sets."""
     return [*verdict_on_first(comparison), *verdict_on_all(comparison)]
 
 
 def verdict_on_first(comparison: Comparison) -> list[str]:
-    """The verdict without the tests on all test sets together."""
+    """The verdict on the first split, the most important line first."""
     split, variants = comparison.splits[0], comparison.variants
     if len(variants) == 1:
         label, score = variants[0].label, _score_of(comparison, 0)
@@ -53,7 +53,7 @@ def verdict_on_first(comparison: Comparison) -> list[str]:
 
 
 def verdict_on_all(comparison: Comparison) -> list[str]:
-    """What the tests on all test sets at once say of the baseline; nothing for one set."""
+    """The result of the tests against the baseline on all test sets together; empty for a single set."""
     joint, labels = comparison.joint, comparison.labels
     if len(joint.splits) < 2:
         return []
@@ -69,7 +69,7 @@ def verdict_on_all(comparison: Comparison) -> list[str]:
 
 
 def _alignment(comparison: Comparison, gold: OnGold) -> str:
-    """The variants with the fewest errors against gold links; "" if fewer than two variants were measured."""
+    """A line on the variants with the fewest errors against gold links; "" if fewer than two were measured."""
     diagonal = gold.without_model.get(DIAGONAL)
     closest, worse = [], []
     for way in (ATTENTION, "saliency"):
@@ -93,13 +93,13 @@ def _alignment(comparison: Comparison, gold: OnGold) -> str:
 
 
 def _closest(comparison: Comparison, rates: Mapping[str, Spread]) -> str:
-    """The variant with the fewest errors, and those that are not significantly different over seeds."""
+    """The variant with the lowest error rate, and the variants not significantly different from it over seeds."""
     label = min(rates, key=lambda name: rates[name].mean)
     best = rates[label]
     rate = f"{best.mean:.1f} %, one seed" if best.deviation is None else f"{best.mean:.1f} ± {best.deviation:.1f} %"
     closest = f"{label} (alignment error rate {rate})"
     groups, labels = [figures.values for figures in rates.values()], list(rates)
-    # Any two could have been compared: the lowest was picked by its rate.
+    # Bonferroni for all pairs, because the lowest variant was selected by its rate.
     level = comparison.alpha / (len(rates) * (len(rates) - 1) / 2)
     near = [
         other
@@ -110,7 +110,7 @@ def _closest(comparison: Comparison, rates: Mapping[str, Spread]) -> str:
 
 
 def _reach(comparison: Comparison) -> list[str]:
-    """The minimum detectable difference; no line if all translations are alike."""
+    """A line on the minimum detectable difference; empty if all translations are equal."""
     split = comparison.splits[0]
     contrasts = split.tests if comparison.baseline_chosen else split.to_best
     reach = statistics.median(contrast.detectable for contrast in contrasts if contrast is not None)
@@ -127,7 +127,7 @@ def _reach(comparison: Comparison) -> list[str]:
 
 
 def _unequal_training(comparison: Comparison) -> list[str]:
-    """A warning if a limit of minutes has bought the runs different numbers of updates or epochs."""
+    """A warning if a limit of minutes caused different numbers of updates or epochs."""
     runs = [run for variant in comparison.variants for run in variant.runs]
     limited = {
         run.name
@@ -174,7 +174,7 @@ def _against_baseline(comparison: Comparison) -> list[str]:
     if test is None:
         line = f"Use {top}, the baseline: no variant has a higher score ({_score_of(comparison, best)})."
     elif not test.significant and better:
-        # A higher mean of fewer or more uneven runs is no reason against a variant that is significantly better.
+        # A higher mean from fewer or noisier runs does not rule out a variant that is significantly better.
         use = max(better, key=lambda at: split.score(at).mean)
         line = (
             f"{_use(comparison, use, better[use])} The highest score, {split.score(best).mean:.2f} of {top}, is not "
@@ -232,7 +232,7 @@ def _highest(comparison: Comparison) -> list[str]:
 
 
 def _lists(relation: str, names: Mapping[str, bool]) -> list[str]:
-    """The variants with a relation: those of which it is significant for other seeds, and the others."""
+    """Lines that list variants with a relation: first if significant also for other seeds (True), then the others."""
     real, others = ([name for name, known in names.items() if known == side] for side in (True, False))
     lines = [f"Significantly {relation}: {'; '.join(real)}."] if real else []
     relation = f"{relation[0].upper()}{relation[1:]}"
@@ -245,7 +245,7 @@ def _scored_names(comparison: Comparison, indices: Sequence[int]) -> str:
 
 
 def _not_different(comparison: Comparison, near: Sequence[int]) -> list[str]:
-    """The variants that are not significantly different from the highest."""
+    """A line on the variants that are not significantly different from the highest; empty if there are none."""
     top = comparison.labels[comparison.splits[0].best]
     return [f"Not significantly different from {top}: {_scored_names(comparison, near)}."] if near else []
 
@@ -255,12 +255,12 @@ def _p(p: float) -> str:
 
 
 def p_text(p: float) -> str:
-    """A p-value as it is printed; with more digits where three would hide on which side of 0.05 it is."""
+    """Format a p-value with three digits, or with five if it is so close to 0.05 that three would hide its side."""
     return "< 0.001" if p < 0.001 else f"{p:.3f}" if abs(p - 0.05) >= 0.0005 else f"{p:.5f}"
 
 
 def interval_text(test: OneSetting) -> str:
-    """The interval of a difference in words; "unknown" for one sentence and one seed."""
+    """The interval of a difference as text; "unknown" with one sentence and one seed."""
     return f"{test.low:+.2f} to {test.high:+.2f}" if math.isfinite(test.low) else "unknown"
 
 
@@ -270,7 +270,7 @@ def count_of(number: int, noun: str) -> str:
 
 
 def baseline_label(comparison: Comparison) -> str:
-    """The label of the baseline, with a note if nobody chose it."""
+    """The label of the baseline, with a note if the user did not choose it."""
     label = comparison.labels[comparison.baseline]
     first = "the first run, because baseline= is not set; the runs of a folder are in alphabetical order"
     return label if comparison.baseline_chosen else f"{label} ({first})"
@@ -290,7 +290,7 @@ def judgement(contrast: Contrast | OneSetting | None) -> str:
 
 
 def as_json(comparison: Comparison) -> dict[str, Any]:
-    """The verdict and the comparison for `json.dumps`; figures that are not finite numbers are None."""
+    """The verdict and the comparison as an object for `json.dumps`; figures that are not finite are None."""
     labels = comparison.labels
     report = {
         "verdict": verdict(comparison),
@@ -352,7 +352,7 @@ def _named(pair: OneSetting, labels: Sequence[str]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """The value as JSON has it: named tuples as objects, numbers that are not finite as None."""
+    """Convert a value for JSON: named tuples to objects, and numbers that are not finite to None."""
     if hasattr(value, "_asdict"):
         value = value._asdict()
     if isinstance(value, Mapping):

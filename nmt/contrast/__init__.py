@@ -1,1 +1,1 @@
-"""The command that tests whether right translations are more probable than wrong ones."""
+"""The command that tests whether correct translations are more probable than wrong translations."""

@@ -1,6 +1,6 @@
-"""From a run to its contrastive accuracy: is the right translation more probable than each wrong one?
+"""Contrastive accuracy of a run: how often the correct translation is more probable than all wrong translations.
 
-The sentence has one source and several translations, of which its document decides. Sennrich 2017 ("How grammatical is
+A sentence has several translations, and the context determines which one is correct. Sennrich 2017 ("How grammatical is
 character-level neural machine translation?") and Müller et al. 2018 (for pronouns in context) score models in this way.
 """
 
@@ -54,7 +54,7 @@ class Contrasting:
 
 
 class Accuracy(NamedTuple):
-    """Of the sentences with one distance: how many, the share that was right, and the share by guessing."""
+    """The number of sentences with a given distance, the share that is right, and the expected share by guessing."""
 
     sentences: int
     accuracy: float
@@ -62,7 +62,7 @@ class Accuracy(NamedTuple):
 
 
 def contrast(request: Contrasting) -> int:
-    """Print the accuracy by distance; write it to `output`."""
+    """Print the accuracy by distance, and write it to `output` if given."""
     files = {key: getattr(request, key) for key in ("source", "reference", "contrasts")}
     check_paths(files, {"output": request.output})
     run = open_run(request.run)
@@ -88,10 +88,10 @@ def contrast(request: Contrasting) -> int:
 
 
 def accuracies(translator: Translator, split: Split, contrasts: Sequence[ContrastiveItem]) -> dict[str, Accuracy]:
-    """The accuracy for each distance, in ascending order, and for "all".
+    """The accuracy for each distance, in ascending order, and for "all" if there are several distances.
 
     A sentence is right if its reference is more probable than each wrong translation. Guessing among n translations is
-    right in one of n cases.
+    right with probability 1 / n.
     """
     contexts = contexts_of(split.source, split.documents, translator.context_sentences)
     rows = [item.row for item in contrasts for _ in range(1 + len(item.wrong))]
@@ -119,7 +119,7 @@ def _mean(hits: Sequence[bool], chances: Sequence[float]) -> Accuracy:
 
 
 def table(by_distance: dict[str, Accuracy], sentences: int) -> str:
-    """The accuracies in percent, with a note on what the model sees."""
+    """A table of the accuracies in per cent, with the number of previous sentences that the model sees."""
     rows = [
         [distance, f"{figures.sentences:,}", f"{100 * figures.accuracy:.1f} %", f"{100 * figures.chance:.1f} %"]
         for distance, figures in by_distance.items()
@@ -129,7 +129,7 @@ def table(by_distance: dict[str, Accuracy], sentences: int) -> str:
 
 
 def _test(request: Contrasting, run: OpenRun) -> tuple[Split, Sequence[ContrastiveItem]]:
-    """The text and its contrasts."""
+    """The split to test, and its contrasts."""
     if request.source is not None and request.reference is not None and request.contrasts is not None:
         split = given_split(request.source, *read_parallel_lines(request.source, request.reference))
         split = split._replace(documents=numbered(split.source, request.documents))
@@ -149,10 +149,10 @@ def _test(request: Contrasting, run: OpenRun) -> tuple[Split, Sequence[Contrasti
 
 
 def read_contrasts(path: Path, split: Split) -> list[ContrastiveItem]:
-    """The contrasts in a file: line number, distance and wrong translations, with tabs between.
+    """Read contrasts from a file; a line has a line number, a distance and wrong translations, separated by tabs.
 
     Raises:
-        UserError: a line is malformed, or names a line that the text does not have; or there is none.
+        UserError: a line is malformed or does not fit the text, or the file has no contrasts.
     """
     contrasts = []
     for number, line in enumerate(read_lines(path), start=1):

@@ -1,1 +1,1 @@
-"""The drawing room: text in any script laid out and drawn, attention as a picture."""
+"""Drawing of attention maps and plots, with text in any script."""

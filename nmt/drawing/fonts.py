@@ -1,8 +1,8 @@
 """Fonts for text in any script, without matplotlib's warnings.
 
-DejaVu Sans comes with matplotlib (Latin, Greek, Cyrillic, Arabic, Hebrew, ...). For other scripts, an installed font is
-used. A character that no font has is drawn as an empty box, and a note names its script and the package to install.
-matplotlib's global state is not changed, except that newly installed fonts are added to its list.
+DejaVu Sans comes with matplotlib (Latin, Greek, Cyrillic, Arabic, Hebrew, ...). Other scripts use an installed font. A
+character without a font is drawn as an empty box, and a note names its script and the package to install.
+matplotlib's global state does not change, except that newly installed fonts are added to its list.
 """
 
 import functools
@@ -19,17 +19,17 @@ from matplotlib.font_manager import FontProperties
 BOX = "\u25a1"
 BASE = "DejaVu Sans"
 
-# From matplotlib 3.11 on, libraqm shapes and reorders text. Doing it twice would undo it.
+# From matplotlib 3.11 on, libraqm shapes and reorders text. Reordering here as well would reverse it again.
 _SHAPES_ITSELF = hasattr(ft2font, "__libraqm_version__")
 
-# Tried in this order before all other fonts, so that Han, kana and Hangul have one design.
+# These fonts are tried in this order before all others, so that Han, kana and Hangul have the same design.
 _PREFERRED = (
     *("Noto Sans CJK SC", "Noto Sans SC", "Source Han Sans SC", "Noto Sans CJK JP", "Noto Sans JP"),
     *("Noto Sans CJK KR", "Noto Sans KR", "WenQuanYi Zen Hei", "WenQuanYi Micro Hei", "Droid Sans Fallback"),
     *("PingFang SC", "Hiragino Sans", "Hiragino Sans GB", "Apple SD Gothic Neo", "Microsoft YaHei", "Yu Gothic"),
     *("Malgun Gothic", "Arial Unicode MS"),
 )
-# Han characters have national shapes: the fonts to prefer for text that contains these letters.
+# Han characters have national shapes: for text in these scripts, prefer fonts with these names.
 _NATIONAL = (("Hira", ("JP", "Hiragino Sans", "Yu Gothic")), ("Hang", ("KR", "Apple SD", "Malgun")))
 
 _CJK = {"Hani", "Hira", "Kana", "Hang", "Bopo"}
@@ -37,14 +37,14 @@ _SIGNS = {"Zyyy", "Zinh", "Zzzz"}
 
 
 def properties(families: Iterable[str], size: float) -> FontProperties:
-    """A font with all traits set, so that a matplotlibrc has no effect."""
+    """A font with all properties set, so that a matplotlibrc has no effect."""
     return FontProperties(
         family=list(families), style="normal", variant="normal", weight=400, stretch="normal", size=size
     )
 
 
 def clean(text: str) -> str:
-    """`text` with control characters as middle dots, and without invisible characters."""
+    """Replace control characters by middle dots, and remove invisible characters."""
     chars = []
     for char in text:
         kind = unicodedata.category(char)
@@ -59,12 +59,12 @@ def clean(text: str) -> str:
 
 
 def right_to_left(text: str) -> bool:
-    """Whether a letter of `text` is of a script that is written from right to left."""
+    """Whether `text` has a letter of a right-to-left script."""
     return any(scripts.script_horizontal_direction(scripts.script(char)) == "RTL" for char in text)
 
 
 def shape(text: str) -> str:
-    """One line of `text` for matplotlib: Arabic letters joined, right-to-left text in visual order."""
+    """Prepare a line of text for matplotlib: join Arabic letters, and put right-to-left text in visual order."""
     if _SHAPES_ITSELF or not right_to_left(text):
         return text
     return str(get_display(arabic_reshaper.reshape(text)))
@@ -72,20 +72,20 @@ def shape(text: str) -> str:
 
 @functools.lru_cache(maxsize=512)
 def _coverage(family: str) -> frozenset[int]:
-    """The code points of a family, in the face that matplotlib selects for `properties`."""
+    """The code points of a font family, in the face that matplotlib selects for `properties`."""
     if family not in _names():
         return frozenset()  # not installed
     path = font_manager.findfont(properties([family], 10), fallback_to_default=False)
     try:
         font = font_manager.get_font(path)
-        # Fonts of pixels (colour emoji) cannot be scaled.
+        # Bitmap fonts (colour emoji) cannot be scaled.
         return frozenset(font.get_charmap()) if font.scalable else frozenset()
     except (OSError, RuntimeError):  # damaged, or removed since matplotlib made its list
         return frozenset()
 
 
 def _names() -> list[str]:
-    """The families that have a regular upright face; for others matplotlib logs a warning."""
+    """The font families with a regular upright face; for others, matplotlib logs a warning."""
     plain = (
         entry
         for entry in font_manager.fontManager.ttflist
@@ -109,7 +109,7 @@ def _add_new_fonts() -> None:
 
 
 def _script(char: str) -> str:
-    """The script of a character as ISO 15924 names it ("Hani", "Hang", "Thai"); "Zyyy" for signs of any script."""
+    """The ISO 15924 script code of a character ("Hani", "Hang", "Thai"); "Zyyy" for signs used in many scripts."""
     width, code = unicodedata.east_asian_width(char), str(scripts.script(char))
     if width == "F" or (width == "W" and unicodedata.category(char)[0] == "P"):
         return "Hani"  # the punctuation of Chinese and Japanese
@@ -123,8 +123,8 @@ def families_for(text: str) -> tuple[list[str], list[str]]:
         text: all text, after `clean` and `shape`.
 
     Returns:
-        The font families, in the order in which they are tried for each letter, and the characters that no installed
-        font has.
+        The font families, in the order in which they are tried for each character, and the characters without an
+        installed font.
     """
     missing = {char for char in text if ord(char) > 32} - {"\u200c", "\u200d"}
     families: list[str] = []
@@ -151,19 +151,19 @@ def families_for(text: str) -> tuple[list[str], list[str]]:
 
 
 def without(text: str, missing: Iterable[str]) -> str:
-    """`text` with an empty box for every character that cannot be drawn."""
+    """Replace every missing character of `text` by an empty box."""
     return text.translate(dict.fromkeys(map(ord, missing), BOX)) if missing else text
 
 
 def drawable(texts: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Texts in any script as a picture shows them, and the families of fonts that draw them."""
+    """Prepare texts in any script for drawing; return the texts and their font families."""
     cleaned = [clean(text) for text in texts]
     families, missing = families_for("".join(map(shape, cleaned)))
     return [shape(without(text, missing)) for text in cleaned], families
 
 
 def missing_note(missing: Iterable[str]) -> str | None:
-    """A note with the scripts that cannot be drawn and the package to install; None if there are none."""
+    """A note with the scripts of missing characters and the package to install; None without missing characters."""
     codes = {_script(char) for char in missing}
     if not codes:
         return None

@@ -1,6 +1,6 @@
-"""Attention weights -> a heatmap: target as rows, source as columns, one head, a mean, or many heads side by side.
+"""Heatmaps of attention weights, with target rows and source columns: one head, a mean, or many heads side by side.
 
-Every heatmap names its head and its shift, and says that a weight is not an explanation (Jain and Wallace 2019).
+Every heatmap states its head, its shift, and that a weight is not an explanation (Jain and Wallace 2019).
 """
 
 import io
@@ -26,26 +26,26 @@ from nmt.translation.types import Translation
 Level = Literal["word", "subword"]
 
 WARNING = "A weight shows where the {} looked, not why."
-#: Titles, and what the corner says of columns and rows, for each attention.
+#: The title, and the corner label of columns and rows, for each kind of attention.
 TITLES = {"cross": "Attention", "encoder": "Self-attention of the encoder", "decoder": "Self-attention of the decoder"}
 _CORNERS = {"cross": "source →\ntarget ↓", "encoder": "key →\nquery ↓", "decoder": "input →\ntarget ↓"}
 
 _ANNOTATED = 12  # values are written into matrices of at most this many rows and columns
-_LONGEST_LABEL = 26  # columns of text
+_LONGEST_LABEL = 26  # maximum width of a label in columns of text
 _PAD = 5.0  # points between a label and the matrix
 
 
 class NotebookFigure(Figure):
-    """A figure that notebooks display although it does not belong to pyplot.
+    """A figure that notebooks display without pyplot.
 
     Attributes:
-        notes: for the user: scripts that no installed font has, and the package to install.
+        notes: notes for the user on scripts without an installed font and the package to install.
     """
 
     notes: Sequence[str] = ()
 
     def save(self, path: Path) -> Sequence[str]:
-        """Write a .png, .svg or .pdf file, atomically, and return the notes (UserError if it cannot be written)."""
+        """Write a .png, .svg or .pdf file atomically, and return `notes` (UserError if it cannot be written)."""
         save(self, path)
         return self.notes
 
@@ -56,7 +56,7 @@ class NotebookFigure(Figure):
 
 
 class _Grid(NamedTuple):
-    """Weights [R, C] with labels of their rows and columns."""
+    """Weights [R, C] with the labels of rows and columns."""
 
     weights: Weights
     rows: list[str]
@@ -102,9 +102,9 @@ def _what(translation: Translation, level: Level, head: str, shift: int) -> str:
 def _panels(
     translation: Translation, level: Level, head: Head, shift: int
 ) -> tuple[dict[str, Weights], list[str], list[str], list[str]]:
-    """The matrices by the names of their heads, the labels of their rows and columns, and remarks."""
+    """The matrices by head name, the labels of their rows and columns, and remarks for the captions."""
     heads = Heads(names_of_heads(translation))
-    names: Sequence[Head] = heads.side_by_side(head_name(head)) or [head]  # `_grid` refuses an unknown one
+    names: Sequence[Head] = heads.side_by_side(head_name(head)) or [head]  # `_grid` rejects unknown heads
     grids = {str(name): _grid(translation, level, name, shift) for name in names}
     weights, rows, columns, _ = next(iter(grids.values()))
     remarks = list(dict.fromkeys(remark for grid in grids.values() for remark in grid.remarks))
@@ -129,18 +129,18 @@ def figure(
 ) -> NotebookFigure:
     """Draw the attention of one translation.
 
-    Colours run from white to dark blue (1) in every picture, so that pictures can be compared. A weight of exactly 0 is
-    grey. Small matrices show the values from 0.05 on. The size of the picture grows with the sentence.
+    Colours range from white to dark blue (1) in every picture, so that pictures can be compared. A weight of exactly 0
+    is grey. Small matrices show values of 0.05 or more. The size of the picture grows with the sentence.
 
     Args:
         translation: the result of the translator.
-        level: "word" sums and averages the weights of subword pieces (see `word_weights`). "subword" shows them as
-            the decoder used them, with the end of sentence.
-        head: a selection of heads (`nmt.translation.named_heads`); "all" draws every head side by side, "2.all" those
-            of layer 2.
-        shift: 0 draws row t at the piece that it predicts, 1 at the previous piece (see `piece_weights`).
-        reference: a reference translation, written below the matrix.
-        title: one line above the matrix; None names the attention.
+        level: "word" sums and averages the weights of subword pieces (see `word_weights`). "subword" shows the weights
+            of pieces as the decoder used them, with the end of sentence.
+        head: a selection of heads (`nmt.translation.named_heads`); "all" draws all heads side by side, "2.all" all
+            heads of layer 2.
+        shift: 0 labels row t with the piece that it predicts, 1 with the previous piece (see `piece_weights`).
+        reference: a reference translation, shown below the matrix.
+        title: one line above the matrix; None uses the name of the attention.
 
     Returns:
         A figure without a window or pyplot state; `pixels` and `save` convert it to an image.
@@ -149,7 +149,6 @@ def figure(
         UserError: the model has no attention, or no such head, shift or level.
     """
     panels, rows, columns, remarks = _panels(translation, level, head, shift)
-    # One list of fonts for all text of the picture.
     title = TITLES[translation.attends] if title is None else title
     texts = [fonts.clean(text) for text in (title, reference or "", *rows, *columns)]
     families, missing = fonts.families_for("".join(fonts.shape(text) for text in texts))
@@ -181,7 +180,7 @@ def figure(
 def _draw_matrix(
     picture: Figure, weights: Weights, rows: Sequence[str], columns: Sequence[str], families: Sequence[str], corner: str
 ) -> None:
-    """Draw the matrix on a page of its size, with labels and colour bar, and with values if it is small."""
+    """Draw a matrix with labels and colour bar, and with values if it is small; set the page to the matrix's size."""
     longest = max(weights.shape)
     cell, points = (0.42, 10.5) if longest <= _ANNOTATED else (0.31, 10.0) if longest <= 40 else (0.25, 8.5)
     font, (height, width) = fonts.properties(families, points), (cell * cells for cells in weights.shape)

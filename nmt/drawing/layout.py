@@ -1,17 +1,17 @@
-"""Layout of plain text for terminals and captions, in any script. Imports no other file of the room."""
+"""Layout of plain text in any script, for terminals and captions. Imports no other file of nmt/drawing."""
 
 import unicodedata
 from collections.abc import Callable, Sequence
 
 
 def columns_of(text: str) -> int:
-    """The terminal columns of `text`: two for a wide character, none for a combining one."""
+    """The width of `text` in terminal columns: two for a wide character, none for a combining character."""
     wide = sum(unicodedata.east_asian_width(char) in "WF" for char in text)
     return len(text) + wide - sum(unicodedata.combining(char) > 0 for char in text)
 
 
 def plain_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Lay out a table for a terminal: the first column to the left, the others to the right."""
+    """Lay out a table for a terminal, with the first column aligned left and the others aligned right."""
     widths = [max(columns_of(row[column]) for row in (header, *rows)) for column in range(len(header))]
 
     def line(row: Sequence[str]) -> str:
@@ -23,11 +23,9 @@ def plain_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def wrap(text: str, width: float, measure: Callable[[str], float] = columns_of) -> list[str]:
-    """Break `text` into lines of at most `width` columns, at blanks, or within a word that is too long.
+    """Break `text` into lines of at most `width`, at spaces, or within words that are too long for a line.
 
-    Such a word is broken after its last hyphen that fits, else anywhere.
-
-    `width` is in the unit of `measure`.
+    A long word is broken after the last hyphen that fits, else anywhere. `width` is in the unit of `measure`.
     """
     lines = [""]
     for word in text.split():
@@ -52,7 +50,7 @@ def wrap(text: str, width: float, measure: Callable[[str], float] = columns_of) 
 
 
 def shorten(text: str, width: int) -> str:
-    """`text` cut to `width` columns, the middle of it replaced by an ellipsis."""
+    """Shorten `text` to `width` columns by replacing its middle with an ellipsis."""
     if columns_of(text) <= width:
         return text
     head, tail = "", ""

@@ -1,4 +1,4 @@
-"""Scores against source length: figure 2 of Bahdanau, Cho and Bengio 2015, a line for each variant."""
+"""A plot of scores against source length with a line for each variant (Bahdanau, Cho and Bengio 2015, figure 2)."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -8,16 +8,16 @@ from matplotlib.ticker import MaxNLocator
 
 from nmt.drawing.style import LEGEND_ROW, figure, legend, line, style
 
-#: Corpus BLEU of fewer sentences changes by points with each of them.
+#: With fewer sentences, a single sentence can change corpus BLEU by whole points.
 FEW = 30
 
 
 def by_length(
     bins: Sequence[tuple[int, ...]], scores: Mapping[str, Sequence[float | None]], unit: str, title: str, metric: str
 ) -> Figure:
-    """Draw the score of each bin, by name of the variant; points of bins with few sentences are hollow.
+    """Plot the scores of each bin by name of the variant; points of bins with few sentences are hollow.
 
-    `bins` are shortest and longest source length, in `unit`, and number of sentences. None is no point.
+    `bins` are (shortest length in `unit`, longest length, number of sentences). A score of None has no point.
     """
     picture = figure(9.5, max(4, 0.4 + LEGEND_ROW * len(scores)))
     axes = picture.add_subplot()
@@ -25,7 +25,7 @@ def by_length(
     for index, (name, values) in enumerate(scores.items()):
         measured = [math.nan if value is None else value for value in values]
         look = line(index)
-        # Its markers are drawn below, hollow or full; the legend has one.
+        # The markers are drawn below, hollow or filled. This line's marker appears only in the legend.
         (drawn[name],) = axes.plot(places, measured, linewidth=1.6, markersize=4, markevery=[], **look)
         for place, value, (_, _, count) in zip(places, measured, bins, strict=True):
             fill = "white" if count < FEW else look["color"]

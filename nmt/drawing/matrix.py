@@ -1,4 +1,4 @@
-"""A matrix of weights between words: target as rows, source as columns, white to dark blue, exact zeros grey."""
+"""A matrix of weights with target rows and source columns, from white to dark blue, with exact zeros in grey."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -15,9 +15,9 @@ from matplotlib.image import AxesImage
 from nmt.drawing import fonts
 from nmt.drawing.style import GRID, LINE
 
-#: A weight of exactly 0, which a window hides or a sparse normaliser leaves out.
+#: Colour of weights of exactly 0, which come from windows and sparse normalisers.
 ZERO = "#e4e6ea"
-# matplotlib's Blues, whose lightness falls evenly, but starting at white.
+# matplotlib's Blues, whose lightness decreases evenly, but starting at white.
 WHITE_TO_BLUE = LinearSegmentedColormap.from_list(
     "white_to_blue", ["white", *(to_hex(colormaps["Blues"](part)) for part in (0.2, 0.4, 0.6, 0.8, 1.0))]
 ).with_extremes(bad=ZERO)
@@ -31,22 +31,22 @@ def matrix(
     font: FontProperties,
     slant: float,
 ) -> AxesImage:
-    """Draw weights [R, C] from 0 to 1 as square cells; those of exactly 0 have the colour `ZERO`.
+    """Draw weights [R, C] from 0 to 1 as square cells; weights of exactly 0 have the colour `ZERO`.
 
-    The labels of rows are at the left, those of columns above, after `fonts.shape`; () for none. `slant`: the angle of
-    those above, in degrees; 0 and 90 centre them over their columns.
+    Row labels are at the left and column labels above, both prepared by `fonts.shape`; () for no labels. `slant` is the
+    angle of the column labels in degrees; 0 and 90 centre them over their columns.
     """
     image = axes.imshow(np.ma.masked_equal(weights, 0), cmap=WHITE_TO_BLUE, vmin=0, vmax=1, interpolation="nearest")
     axes.xaxis.tick_top()
     upright = {"ha": "center"} if not slant else {"ha": "left", "rotation": slant, "rotation_mode": "anchor"}
     if slant == 90:
         upright["va"] = "center"
-    # parse_math: a dollar sign in a sentence is a dollar sign.
+    # parse_math=False: a dollar sign in a sentence does not begin a formula.
     axes.set_xticks(range(len(columns)), columns, fontproperties=font, parse_math=False, **upright)
     axes.set_yticks(range(len(rows)), rows, fontproperties=font, parse_math=False)
     down, across = (np.arange(count + 1) - 0.5 for count in weights.shape)
     edges = [[(x, down[0]), (x, down[-1])] for x in across] + [[(across[0], y), (across[-1], y)] for y in down]
-    # One collection: minor ticks with a grid take most of the time of a picture.
+    # One line collection, because a grid on minor ticks would take most of the drawing time.
     axes.add_collection(LineCollection(edges, colors=GRID, linewidths=0.5), autolim=False)
     axes.grid(visible=False)
     axes.tick_params(length=0)

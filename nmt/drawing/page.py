@@ -1,4 +1,4 @@
-"""A page of one or several matrices with a header above and captions below. It grows until everything fits."""
+"""Page layout for one or more matrices with a header above and captions below; the page grows to fit everything."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from nmt.drawing.layout import wrap
 from nmt.drawing.style import DPI, ruler
 
 _MOST_PIXELS = 12_000  # per side; larger pictures have a lower resolution
-_EDGE = 0.18  # inches around everything
+_EDGE = 0.18  # margin of the page in inches
 
 
 class Caption(NamedTuple):
@@ -23,12 +23,12 @@ class Caption(NamedTuple):
 
     @property
     def leading(self) -> float:
-        """Inches from a line to the next."""
+        """The distance between lines in inches."""
         return self.points * 1.45 / 72
 
 
 def lay_out(picture: Figure, header: Sequence[Caption], captions: Sequence[Caption], families: Sequence[str]) -> None:
-    """Enlarge the page, which the matrices fill, so that matrices, labels, header and captions fit."""
+    """Enlarge a page filled by the matrices, so that labels, header and captions fit, too."""
     inner_width, inner_height = picture.get_size_inches()
     renderer = FigureCanvasAgg(Figure(dpi=picture.dpi)).get_renderer()  # type: ignore[no-untyped-call]
     box = picture.get_tightbbox(renderer)  # inches, from the lower left corner of the matrices
@@ -46,7 +46,7 @@ def lay_out(picture: Figure, header: Sequence[Caption], captions: Sequence[Capti
     picture.set_size_inches(width, height)
     left, bottom = (width - box.width) / 2 - box.x0, below - box.y0
     for axes in picture.axes:
-        x, y, across, along = axes.get_position(original=True).bounds  # shares of the page so far
+        x, y, across, along = axes.get_position(original=True).bounds  # relative to the page before enlarging
         corner = (left + x * inner_width) / width, (bottom + y * inner_height) / height
         axes.set_position((*corner, across * inner_width / width, along * inner_height / height))
     for lines, top in ((header, height - _EDGE + 0.05), (captions, below - 0.1)):

@@ -1,4 +1,4 @@
-"""Many heads side by side: a small matrix for each, a row of them for each layer, the lowest layer above."""
+"""Heads side by side: a small matrix for each head, and a row for each layer, the lowest layer on top."""
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
@@ -11,11 +11,11 @@ from nmt.drawing.matrix import matrix, note
 from nmt.drawing.style import GREY, ruler
 
 _GAP = 0.14  # inches between panels
-_COLUMNS = 8  # panels of a row; a single layer with more heads continues in the next row
+_COLUMNS = 8  # maximum number of panels in a row; a layer with more heads continues in the next row
 
 
 def rows_of_panels(names: Sequence[str]) -> list[list[str]]:
-    """The names of heads row by row: a row for each layer, cut into rows of equal length if it is long."""
+    """The names of heads by row: a row for each layer; a long layer is split into rows of about equal length."""
     rows = []
     for _, layer in groupby(names, key=lambda name: name.rpartition(".")[0]):
         heads = list(layer)
@@ -33,17 +33,17 @@ def draw_panels(
     families: Sequence[str],
     corner: str,
 ) -> None:
-    """Draw the matrices of heads on a page of their size; labels stand at the left and above the first row.
+    """Draw the matrices of heads and set the page to their size; labels are at the left and above the first row.
 
-    The labels are after `fonts.shape`; `corner` says what the rows and the columns are.
+    Labels are prepared by `fonts.shape`; `corner` describes the rows and the columns.
     """
     longest = max(len(rows), len(columns))
     cell, points = (0.185, 8.0) if longest <= 12 else (0.145, 7.0) if longest <= 24 else (0.11, 5.5)
     font = fonts.properties(families, points)
     grid = rows_of_panels(list(panels))
     width, height = cell * len(columns), cell * len(rows)
-    caption = 1.7 * 8.0 / 72  # inches, of the name above a matrix
-    labels = max(map(ruler(font), columns)) + 0.06  # upright, above the names of the first row
+    caption = 1.7 * 8.0 / 72  # height of the name above a matrix, in inches
+    labels = max(map(ruler(font), columns)) + 0.06  # vertical labels above the names of the first row
     across = max(map(len, grid)) * (width + _GAP) - _GAP
     along = len(grid) * (height + caption + _GAP) - _GAP - caption
     picture.set_size_inches(across, along)

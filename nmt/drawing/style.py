@@ -31,9 +31,9 @@ GREY, LINE, GRID = "#5a5a5a", "#b4b8be", "#dcdfe4"
 _PALETTE = [to_hex(colormaps["tab10"](index)) for index in range(10)]
 _STYLES = ("-", "--", ":", "-.")
 _MARKERS = "os^vDPX<>*hp"
-#: Height of a row of a legend in inches.
+#: Height of a legend row in inches.
 LEGEND_ROW = 0.19
-#: Columns of text of a name in a picture; a longer one would leave no room for the picture.
+#: Maximum width of a name in columns of text; a longer name would leave no room for the picture.
 LONGEST_NAME = 40
 
 
@@ -44,7 +44,7 @@ def figure(width: float, height: float) -> Figure:
 
 
 def ruler(font: FontProperties) -> Callable[[str], float]:
-    """A function that estimates the width of a line in inches: the sum over its letters."""
+    """A function that estimates the width of a text in inches, as the sum of the widths of its letters."""
     renderer = FigureCanvasAgg(Figure(dpi=DPI)).get_renderer()  # type: ignore[no-untyped-call]
 
     @functools.cache
@@ -55,7 +55,7 @@ def ruler(font: FontProperties) -> Callable[[str], float]:
 
 
 def style(axes: Axes, title: str = "", x: str = "", y: str = "") -> None:
-    """Name the axes and draw them with a grid and without a frame; the title may be in any script."""
+    """Label the axes and style them with a grid and without a frame; the title may be in any script."""
     (text,), families = fonts.drawable([title])
     axes.set_title(text, fontproperties=fonts.properties(families, 10.5), loc="left", parse_math=False)
     axes.set_xlabel(x, fontproperties=fonts.properties([fonts.BASE], 9))
@@ -69,16 +69,16 @@ def style(axes: Axes, title: str = "", x: str = "", y: str = "") -> None:
 
 
 def line(index: int) -> dict[str, Any]:
-    """Colour, dashes and marker of one of many lines, for `Axes.plot`: no two of 60 look alike."""
+    """Colour, dashes and marker of line `index`, for `Axes.plot`; no two of 60 lines look alike."""
     dashes, marker = _STYLES[index // 10 % len(_STYLES)], _MARKERS[index % len(_MARKERS)]
     return {"color": _PALETTE[index % 10], "linestyle": dashes, "marker": marker}
 
 
 def legend(picture: Figure, lines: Mapping[str, Line2D]) -> None:
-    """Add a legend at the right of the figure: the lines by their names, which may be any text."""
+    """Add a legend with the names of lines at the right of the figure; names may be any text."""
     names, families = fonts.drawable(shorten(name, LONGEST_NAME) for name in lines)
     font = fonts.properties(families, 8.5)
-    # matplotlib leaves out labels that begin with an underscore, so the names come later.
+    # matplotlib omits labels that begin with an underscore, so the names are set afterwards.
     beside = picture.legend([*lines.values()], ["-"] * len(lines), loc="outside right center", frameon=False, prop=font)
     for text, name in zip(beside.get_texts(), names, strict=True):
         text.set_text(name)
@@ -86,7 +86,7 @@ def legend(picture: Figure, lines: Mapping[str, Line2D]) -> None:
 
 
 def save(picture: Figure, path: Path) -> None:
-    """Write a figure in the format of the path's ending, PNG, SVG or PDF, atomically (UserError if it cannot be)."""
+    """Write a figure atomically as PNG, SVG or PDF, by the path's suffix (UserError if it cannot be written)."""
     kind = path.suffix[1:].lower() or "png"
     if kind not in ("png", "svg", "pdf"):
         raise UserError(f"{path}: pictures are .png, .svg or .pdf.")
@@ -102,21 +102,21 @@ def pdf(picture: Figure) -> bytes:
 
 
 def _save_as(picture: Figure, place: Path | IO[bytes], kind: str) -> None:
-    """Write the picture: the same one, the same bytes. Printers refuse PDF with fonts of type 3."""
+    """Write a picture reproducibly: equal pictures have equal bytes. Printers reject PDF files with Type 3 fonts."""
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
     with rc_context({"svg.hashsalt": "nmt", "pdf.fonttype": 42}):
         picture.savefig(place, format=kind, dpi=picture.dpi, metadata=undated)
 
 
 def pixels(picture: Figure) -> npt.NDArray[np.uint8]:
-    """The picture as [height, width, 3] bytes, as TensorBoard's `add_image` takes it (HWC)."""
+    """The picture as bytes [height, width, 3], the HWC format of TensorBoard's `add_image`."""
     canvas = FigureCanvasAgg(picture)
     canvas.draw()  # type: ignore[no-untyped-call]
     return np.array(canvas.buffer_rgba(), dtype=np.uint8)[:, :, :3]  # type: ignore[no-untyped-call]
 
 
 def png(picture: Figure) -> bytes:
-    """The picture as PNG bytes in 256 colours, a third of the size: a report has many pictures."""
+    """The picture as PNG bytes in 256 colours, which is a third of the size in full colour."""
     buffer = io.BytesIO()
     Image.fromarray(pixels(picture)).quantize(256, dither=Image.Dither.NONE).save(buffer, "PNG", optimize=True)
     return buffer.getvalue()

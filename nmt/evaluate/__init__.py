@@ -1,1 +1,1 @@
-"""The command that scores a run on test splits: its request, the files of a split, the report."""
+"""The command that scores a run on test splits: its settings, the files of a split, the report."""

@@ -7,7 +7,7 @@ from nmt.config.program import command
 
 
 def _without_run(overrides: list[str]) -> list[str]:
-    """The run that a command line of other programs' translations does not need."""
+    """The override run=null if the command line gives another program's translations, which need no run."""
     return ["run=null"] if any(word.startswith("hypotheses=") for word in overrides) else []
 
 

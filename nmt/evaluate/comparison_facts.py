@@ -1,4 +1,4 @@
-"""A scored split -> the files that the analyses of `nmt.compare` read: references and words, as the run knows them."""
+"""Files of a scored split for the analyses of `nmt.compare`: references under forced decoding, and word counts."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -23,16 +23,16 @@ def write_analyses(
 ) -> None:
     """Write `references.json` and `words.json`.
 
-    `words.json` has an object for "source" and one for "target": a word of the split or of a translation -> its count
-    in the training text, None where that is unknown, and the number of its pieces.
+    `words.json` has an object for "source" and one for "target". Each maps a word of the split or of a translation to
+    its count in the training text (null if unknown) and its number of pieces.
 
     Args:
-        folder: of the results.
-        split: its text.
-        translations: one for each line.
-        rows: of the references (`nmt.evaluation.references.forced_rows`).
-        tokenizer: of the run.
-        training: the training text; None where it is unknown.
+        folder: the folder of the results.
+        split: the text.
+        translations: one translation for each line.
+        rows: the rows of `references.json` (`nmt.evaluation.references.forced_rows`).
+        tokenizer: the run's tokenizer.
+        training: the training text; None if unknown.
     """
     characters = without_spaces(split.source), without_spaces(split.target)
     sides: Sequence[tuple[str, Sequence[str], Sequence[str], Vocabulary]] = (

@@ -1,4 +1,4 @@
-"""A scored split -> one HTML file to look at it: scores, and every sentence with its weights in the viewer."""
+"""The report of a scored split as one HTML file: scores, and sentences with their weights in the viewer."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -18,7 +18,7 @@ from nmt.translation.translator import Translator
 from nmt.translation.types import Translation
 from nmt.viewer.blocks import Block, Heading, Interactive, Lines, Table, as_html
 
-MOST = 1000  # sentences with their weights; a corpus may have more
+MOST = 1000  # maximum number of sentences with weights
 REPORT = "report.html"
 
 
@@ -34,22 +34,22 @@ def write_report(
 ) -> None:
     """Write `report.html` into the folder of a split.
 
-    The lines with pictures have all heads, the stages of the weights, the alternatives and the beam, for which the
-    sentence is translated once more. Other lines have the weights of the head that links are made of.
+    Lines with pictures are translated again to show all heads, the stages of the weights, the alternatives and the
+    beam. Other lines have only the weights of the head that makes the links.
 
     Args:
-        translator: of the translations.
+        translator: the translator of the translations.
         result: the scores of the split.
-        translations: one for each line.
-        references: lists of references, each with one for each line.
+        translations: one translation for each line.
+        references: lists of references, each with one reference for each line.
         display: heads and lines of the pictures.
-        title: of the page.
-        doubts, evidence: the model of the doubts, and how they agree with the references.
+        title: title of the page.
+        doubts, evidence: the model of the doubts, and its agreement with the references.
 
     Raises:
         UserError: the file cannot be written.
     """
-    # The measures end first, if a corpus has more sentences than a page can list.
+    # Without strict: `result.sentences` has only the first sentences of a large corpus.
     data = _data(translator, zip(result.sentences, translations, *references), display, doubts)
     write_text(result.folder / REPORT, as_html(_blocks(result, len(translations), data, evidence), title))
 
@@ -89,10 +89,10 @@ def _blocks(result: SplitResult, lines: int, data: Mapping[str, Any], evidence: 
 def _data(
     translator: Translator, rows: Iterable[tuple[Any, ...]], display: HeatmapSettings, doubts: DoubtModel | None
 ) -> dict[str, Any]:
-    """The data of the viewer: sentences with weights, and the measures of all.
+    """The data of the viewer: sentences with weights, and the measures of all sentences.
 
     Args:
-        translator: of the translations.
+        translator: the translator of the translations.
         rows: the measures, the translation and the references of each sentence.
         display: heads and lines of the pictures.
         doubts: the model of the doubts.
@@ -118,7 +118,7 @@ def _data(
 
 
 def _plain(translation: Translation, style: Style) -> dict[str, Any]:
-    """A document with the weights of one selection of heads, as bytes."""
+    """A document with only the weights of the selected heads, averaged, as bytes."""
     before = translation.context_weights
     if translation.weights is not None and translation.weights.size and len(translation.weights) > 1:
         name = Heads(translation.heads).default if style.head == AUTO else style.head

@@ -1,4 +1,4 @@
-"""Translations of another program -> their scores, without a run."""
+"""Scores for a file of another program's translations, without a run."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ from nmt.system.errors import UserError, check_parallel
 from nmt.system.terminal import print_message, printable
 from nmt.text.scripts import language_by_script
 
-#: The settings that it takes.
+#: Settings that may be combined with `hypotheses=`.
 _SETTINGS = ("hypotheses", "source", "reference", "encoding", "languages")
 
 
 @dataclass(frozen=True)
 class Hypotheses:
-    """The settings of `nmt.evaluate` that score a file of translations."""
+    """The settings of `nmt.evaluate` for a file of translations."""
 
     hypotheses: Path
     text: GivenText
@@ -35,8 +35,8 @@ def score_hypotheses(request: Hypotheses, overrides: Sequence[str]) -> int:
     """Print the scores of a file of translations.
 
     Raises:
-        UserError: a file cannot be read, the files have different numbers of lines, or the command line has settings
-            of a run's evaluation.
+        UserError: a file cannot be read, the files have different numbers of lines, or the command line has other
+            settings, which apply only to a run.
     """
     for key, _, value in (word.partition("=") for word in overrides):
         if key not in _SETTINGS and value != "null":

@@ -1,4 +1,4 @@
-"""The request of `nmt.evaluate`: its checked settings."""
+"""The validated settings of `nmt.evaluate` for runs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class Evaluating:
 
     @property
     def folder(self) -> Path:
-        """The folder of the results, with one folder per split; ensembles have a separate folder."""
+        """The folder for the results, with one subfolder for each split; an ensemble has a folder of its own."""
         runs = self.translator.runs
         if self.output is not None:
             return self.output

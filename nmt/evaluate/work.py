@@ -1,4 +1,4 @@
-"""From a run to its scores: translate test splits, score them, and draw heatmaps."""
+"""Evaluation of a run: translate test splits, score them, and draw heatmaps."""
 
 import contextlib
 import functools
@@ -46,18 +46,18 @@ from nmt.translation.translator import EXTRA_LENGTH, Translator
 from nmt.translation.types import Translation
 
 FILES = "source=FILE reference=FILE"  # in place of the run's own data
-TER_CHARACTERS = 10_000  # the longest reference without a warning
+TER_CHARACTERS = 10_000  # warn of longer references
 ATTENTION_MAPS = 6  # references whose weights are saved for nmt.compare
-WINDOW = 2000  # sentences that are forced at a time
-IN_MEMORY = 2000  # translations with their weights, some tens of MB; the others are in a temporary file
-OWN_FILES = (*FILES_OF_SPLIT, forced.FORCED_FILE, WORDS_FILE, REPORT)  # of the folder of a split
+WINDOW = 2000  # number of sentences for each call of forced decoding
+IN_MEMORY = 2000  # translations kept in memory with weights, some tens of MB; the rest is in a temporary file
+OWN_FILES = (*FILES_OF_SPLIT, forced.FORCED_FILE, WORDS_FILE, REPORT)  # files that a new evaluation replaces
 MODEL = ("choices", "encoder", "attention", "decoder")  # parts of the configuration that scores record
 
 
 def evaluate(request: Evaluating) -> int:
-    """Score every test split of the run's data set, one of them, or a pair of files; print a table.
+    """Score all test splits of the run's data set, a given split, or a pair of files; print a table.
 
-    Under torchrun all processes translate, and the leader does the rest.
+    Under torchrun, all processes translate, and the leader does all other work.
     """
     with few_collections():
         return shared(request.translator, True, functools.partial(_print_scores, request))
@@ -74,7 +74,7 @@ def _print_scores(request: Evaluating, opened: Callable[[], Translator]) -> int:
 
 
 def evaluated(request: Evaluating, opened: Callable[[], Translator] | None = None) -> list[SplitResult]:
-    """Score the splits of a request, with one folder per split; `opened` makes its translator.
+    """Score the splits of a request and write a folder for each; `opened` returns the translator.
 
     Raises:
         UserError: a run or its data is missing, damaged or changed, or a setting does not fit.
@@ -102,7 +102,7 @@ def evaluated(request: Evaluating, opened: Callable[[], Translator] | None = Non
 def _display(request: Evaluating, translator: Translator) -> HeatmapSettings:
     """The lines with heatmaps, and the heads of links and heatmaps.
 
-    With head=auto, links have the best head on the validation links of the run's data, if it has any.
+    With head=auto, links use the head that is best on the validation links of the run's data, if there are any.
     """
     if request.lines and not translator.attends:
         raise UserError(
@@ -128,7 +128,7 @@ def _display(request: Evaluating, translator: Translator) -> HeatmapSettings:
 
 
 def _splits(text: GivenText, run: OpenRun) -> tuple[tuple[str, str], list[Split], DataSource | None]:
-    """The languages, the splits to score, and the run's own data set if they are from it."""
+    """The language codes, the splits to score, and the run's data set if the splits are part of it, else None."""
     given = text.read()
     if given is not None:
         return run.languages, [given], None
@@ -143,7 +143,7 @@ def _splits(text: GivenText, run: OpenRun) -> tuple[tuple[str, str], list[Split]
 
 
 def _training_text(run: OpenRun, data: DataSource) -> Split | None:
-    """The training text of a run, whose words are counted for `nmt.compare`; None with a warning if it is lost."""
+    """The training text of a run, for the word counts of `nmt.compare`; None, with a warning, if it is missing."""
     try:
         return own_split(run, data, "train")
     except UserError as error:
@@ -153,7 +153,7 @@ def _training_text(run: OpenRun, data: DataSource) -> Split | None:
 
 @dataclass(frozen=True)
 class Scoring:
-    """A translator, and how it scores the splits of a request."""
+    """Scoring of the splits of a request by one translator."""
 
     request: Evaluating
     translator: Translator
@@ -161,7 +161,7 @@ class Scoring:
     doubts: DoubtModel | None
 
     def result(self, split: Split, codes: tuple[str, str], training: Split | None) -> SplitResult:
-        """The scores of a split, whose folder is written. `training` is the training text, if it is known."""
+        """Translate and score a split, and write its folder. `training` is the training text, or None if unknown."""
         request, translator = self.request, self.translator
         if request.text.source is not None and translator.context_sentences:
             split = split._replace(documents=numbered(split.source, request.documents))
@@ -214,9 +214,9 @@ class Scoring:
     def _doubted(
         self, split: Split, translations: Sequence[Translation]
     ) -> tuple[Sequence[Translation], DoubtEvidence | None, list[str]]:
-        """The translations with their doubts, how these agree with the references, and notes for the user.
+        """The translations with doubts, the agreement of the doubts with the references, and notes for the user.
 
-        A run without doubts gets them from its own validation set, with the first `WINDOW` sentences.
+        If the run has no doubt model and its own `valid` split is scored, fit one on the first `WINDOW` sentences.
         """
         request, run = self.request, self.request.translator.runs[0]
         references = in_case_of(self.translator.tokenizer.target, split.target)
@@ -234,7 +234,7 @@ class Scoring:
                 yield from (ranked[0] for ranked in doubts.add(self.translator, window))
 
         doubted = Spilled(by_window(self.doubts), IN_MEMORY)
-        is_validation = request.text.split == "valid"  # on which they were fitted
+        is_validation = request.text.split == "valid"  # the doubts were fitted on it
         evidence = self.doubts.evidence if is_validation else measured(doubted, references)
         auc = "unknown" if evidence.auc is None else f"{evidence.auc:.3f}"
         note = f"Confidence of {evidence.words:,} words, of which {evidence.right:.0%} are right: AUC {auc}."
@@ -246,14 +246,14 @@ class Scoring:
         return codes[0], language_by_script(split.target, codes[1])
 
     def _notes(self, split: Split) -> list[str]:
-        """Notes on references that are tokenised."""
+        """Notes on references that look tokenised."""
         files = [str(path) for path in self.request.text.references] or [f"the reference of {split.name}"]
         return [note for note in map(tokenised_note, files, (split.target, *split.others)) if note]
 
     def _gold(
         self, split: Split, contexts: Sequence[Sequence[str]], rows: Sequence[int], references: Sequence[Translation]
     ) -> Gold | None:
-        """The gold links of the split with the forced references of all its lines; None without links."""
+        """The split's gold links, with the references of all lines under forced decoding; None without links."""
         if split.links is None or not self.translator.attends:
             return None
         if len(rows) < len(split.source):
@@ -271,7 +271,7 @@ def _warn_of_long_references(split: Split) -> None:
 
 
 def _rows_to_force(translator: Translator, split: Split) -> list[int]:
-    """The pairs with text on both sides that are not too long for forced decoding."""
+    """The rows, from 0, of pairs with text on both sides that are not too long for forced decoding."""
     most, vocabularies = translator.max_source_length, (translator.tokenizer.source, translator.tokenizer.target)
     rows = []
     for first in range(0, len(split.source), WINDOW):
@@ -285,7 +285,7 @@ def _rows_to_force(translator: Translator, split: Split) -> list[int]:
 def _forced(
     translator: Translator, split: Split, contexts: Sequence[Sequence[str]], rows: Sequence[int]
 ) -> Sequence[Translation]:
-    """The references of some rows under forced decoding."""
+    """The references of the given rows under forced decoding."""
 
     def by_window() -> Iterator[list[Translation]]:
         for first in range(0, len(rows), WINDOW):
@@ -299,7 +299,7 @@ def _forced(
 def _measured(
     translator: Translator, translations: Sequence[Translation], seconds: float, references: Sequence[Translation]
 ) -> dict[str, Any]:
-    """Figures for a comparison, besides scores. Only a single model has perplexity and entropy."""
+    """Figures for `nmt.compare` other than scores. Perplexity and entropy are None for an ensemble."""
     pieces = sum(len(translation.pieces) for translation in translations)
     single = len(translator.models) == 1 and bool(references)
     return {
@@ -320,10 +320,10 @@ def _measured(
 
 
 def _changed(request: Evaluating, translator: Translator) -> dict[str, Any]:
-    """What can change translations, besides the search, where it is not as usual."""
+    """The settings other than the search that change translations and differ from their defaults."""
     asked, compute = request.translator, request.translator.compute
     precision = "bf16" if compute.dtype is not None and not compute.automatic else "as the device has it"
-    settings = {  # as it is, as usual
+    settings = {  # (used value, default)
         "length_ratio": (asked.length_ratio, None),
         "extra_length": (asked.extra_length, EXTRA_LENGTH),
         "max_source_length": (asked.max_source_length, Translator.max_source_length),
@@ -338,7 +338,7 @@ def _changed(request: Evaluating, translator: Translator) -> dict[str, Any]:
 
 
 def _provenance(asked: Evaluating, translator: Translator) -> dict[str, Any]:
-    """The provenance of the translations."""
+    """The provenance of the translations, for `scores.json`."""
     request = asked.translator
     run = request.runs[0]
     return {

@@ -1,1 +1,1 @@
-"""The evaluation room: scores with signatures, BLEU by length, forced decoding of references, results of a split."""
+"""Evaluation: scores with signatures, BLEU by length, forced decoding of references, results of a split."""

@@ -1,6 +1,6 @@
-"""Translations, references, source lengths -> BLEU by length: figure 2 of Bahdanau, Cho and Bengio 2015.
+"""Scores by source length, as in figure 2 of Bahdanau, Cho and Bengio 2015.
 
-Does quality hold for long sentences? BLEU of a bin is corpus BLEU of its sentences; chrF where BLEU cannot judge.
+The score of a bin is the corpus BLEU of its sentences, or chrF for texts that BLEU cannot judge.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from nmt.text.scripts import lengths
 
 
 class Bin(NamedTuple):
-    """The corpus score, 0 to 100, of the sentences whose source has `shortest` to `longest` words."""
+    """The corpus score, from 0 to 100, of the sentences with a source length from `shortest` to `longest`."""
 
     shortest: int
     longest: int
@@ -51,12 +51,12 @@ def score_by_length(
     metric: Metric = "bleu",
     others: Sequence[Sequence[str]] = (),
 ) -> ByLength:
-    """The score of the translations in bins of source length.
+    """Score the translations in bins of source length.
 
     Args:
-        sources: source sentences; empty ones belong to no bin.
-        hypotheses: their translations.
-        references: their references.
+        sources: source sentences; empty sentences are in no bin.
+        hypotheses: the translations.
+        references: the references.
         target_language: selects BLEU's tokenizer.
         metric: "bleu" or "chrf".
         others: further references of the same lines.
@@ -71,9 +71,9 @@ def score_by_length(
 
 
 def binned(counts: Sequence[int]) -> list[tuple[int, int, list[int]]]:
-    """The shortest and longest length of each bin with its rows, from short to long.
+    """The bins of lengths as (shortest length, longest length, rows), from short to long.
 
-    A bin has 5 words (1-5, 6-10, ...), or 10 if a sentence has more than 60. Empty sentences belong to no bin.
+    A bin spans 5 lengths (1-5, 6-10, ...), or 10 if a sentence is longer than 60. Empty sentences are in no bin.
     """
     width = 10 if max(counts, default=0) > 60 else 5
     rows: dict[int, list[int]] = {}
@@ -84,10 +84,9 @@ def binned(counts: Sequence[int]) -> list[tuple[int, int, list[int]]]:
 
 
 def joined(bins: Sequence[tuple[int, int, list[int]]], fewest: int) -> list[tuple[int, int, list[int]]]:
-    """The bins of `binned`, neighbours joined until each has enough sentences, from the longest to the shortest.
+    """Join neighbouring bins of `binned`, starting from the longest, until each has at least `fewest` sentences.
 
-    Bins of a fixed width are the same for every test set, and the long sentences stay apart from the many short ones.
-    Quantiles do neither.
+    Unlike quantiles, bins of a fixed width are the same for every test set and separate long from short sentences.
     """
     groups: list[tuple[int, int, list[int]]] = []
     for shortest, longest, rows in reversed(bins):

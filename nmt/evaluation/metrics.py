@@ -1,9 +1,9 @@
-"""Translations and references -> BLEU, chrF, TER. The only file that imports sacreBLEU.
+"""BLEU, chrF and TER of translations. No other file imports sacreBLEU.
 
-Every figure has the signature of its metric: two figures may be compared only if their signatures are equal. Texts are
-scored detokenised and canonical (`nmt.text.canonical`), as a reader sees them. Lower-cased tokenised BLEU is added for
-comparisons with published Multi30k figures. `judge` decides which metric can judge a text: BLEU is blind where most
-lines are shorter than its n-grams.
+Every figure has the signature of its metric: only figures with equal signatures are comparable. Texts are scored
+detokenised and canonical (`nmt.text.canonical`), as a reader sees them. Lower-cased tokenised BLEU is added for
+comparisons with published Multi30k figures. `judge` selects the metric for a text: BLEU is not usable if most lines
+are shorter than its longest n-gram.
 """
 
 import importlib.util
@@ -24,16 +24,16 @@ from nmt.system.errors import UserError, check_parallel
 from nmt.text.canonical import canonical
 from nmt.text.scripts import LANGUAGES, base_language, script_of_language
 
-# sacreBLEU tokenizers by script, because 13a would see one word per sentence. Korean spaces separate phrases.
+# sacreBLEU tokenizers for scripts in which 13a would find one word per sentence. Korean spaces separate phrases.
 _BLEU_TOKENIZERS = dict.fromkeys(LANGUAGES, "char") | {"Han": "zh", "Japanese": "ja-mecab"}
 _ASIAN = {"Han", "Japanese", "Hangul"}
-#: Sentences that are counted at a time.
+#: Number of sentences that are counted at a time.
 _MANY = 500
 Metric = Literal["bleu", "chrf"]
 TITLES: Mapping[str, str] = {"bleu": "BLEU", "chrf": "chrF"}
-#: Tokens of BLEU's longest n-gram.
+#: Length of BLEU's longest n-gram, in tokens.
 ORDER = 4
-_TOKENISED = 10  # lines that end in " ." before a text can look tokenised
+_TOKENISED = 10  # minimum number of lines that end in " ." for a text to look tokenised
 
 # sacreBLEU's warnings name parameters that no user can set. `tokenised_note` replaces them.
 logging.getLogger("sacrebleu").setLevel(logging.ERROR)
@@ -42,7 +42,7 @@ logging.getLogger("sacrebleu").setLevel(logging.ERROR)
 class MetricScore(NamedTuple):
     """One figure with sacreBLEU's signature: tokenizer, case, smoothing, version.
 
-    BLEU and chrF are 0 to 100, TER is in per cent, where less is better.
+    BLEU and chrF range from 0 to 100; TER is in per cent, and less is better.
     """
 
     value: float
@@ -60,7 +60,7 @@ class Scores(NamedTuple):
         tokenised_bleu: BLEU of lower-cased, normalised, tokenised text, for published figures only.
         exact: per cent of the translations that equal one of their references.
         short: per cent of the references with fewer tokens than BLEU's longest n-gram.
-        judged_by: the metric that can judge this text (`judge`).
+        judged_by: the metric that judges this text (`judge`).
     """
 
     sentences: int
@@ -89,16 +89,16 @@ def _check(hypotheses: Sequence[str], *references: Sequence[str]) -> None:
 
 
 def _score(metric: BLEU | CHRF | TER, hypotheses: Sequence[str], *references: Sequence[str]) -> MetricScore:
-    # The signature knows the number of references only once the metric has scored.
+    # The signature includes the number of references only after scoring.
     value = metric._aggregate_and_compute(_counted(metric, hypotheses, *references)).score
     return MetricScore(float(value), str(metric.get_signature()))
 
 
 def _counted(metric: BLEU | CHRF | TER, hypotheses: Sequence[str], *references: Sequence[str]) -> list[Any]:
-    """The statistics of each sentence, as `corpus_score` sums them.
+    """The sufficient statistics of each sentence, whose sum gives the corpus score.
 
-    sacreBLEU would hold the n-grams of all references at once: 20 kB a sentence for chrF. Its significance tests call
-    these methods. They have no public names.
+    Sentences are counted in blocks, because sacreBLEU would hold the n-grams of all references in memory: 20 kB a
+    sentence for chrF. The private methods used here are those of sacreBLEU's significance tests.
     """
     counts: list[Any] = []
     numbers = set()
@@ -108,12 +108,12 @@ def _counted(metric: BLEU | CHRF | TER, hypotheses: Sequence[str], *references: 
         streams = [[row[at] if at < len(row) else None for row in rows] for at in range(len(references))]
         counts += metric._extract_corpus_statistics(list(map(canonical, hypotheses[part])), streams)  # type: ignore[arg-type]
         numbers |= {len(row) for row in rows}
-    metric.num_refs = numbers.pop() if len(numbers) == 1 else -1  # of the last sentences, until here
+    metric.num_refs = numbers.pop() if len(numbers) == 1 else -1  # until here, it is the last block's number
     return counts
 
 
 def _known(of_line: Sequence[str]) -> Sequence[str]:
-    """The references of a line. An empty one beside others is missing: some lines have more references than others."""
+    """The references of a line without empty ones, which are missing; the first one if all are empty."""
     return [text for text in of_line if text.strip()] or of_line[:1]
 
 
@@ -124,12 +124,12 @@ def corpus_score(
     target_language: str,
     others: Sequence[Sequence[str]] = (),
 ) -> MetricScore:
-    """Corpus BLEU or chrF2 of detokenised text, cased. chrF sees letters where BLEU sees too few words.
+    """Corpus BLEU or chrF2 of detokenised, cased text.
 
     Args:
-        metric: "bleu" or "chrf".
+        metric: "bleu" or "chrf"; chrF is also usable for lines with few words, because it counts characters.
         hypotheses: translations.
-        references: their references.
+        references: the references.
         target_language: code of the target language; selects BLEU's tokenizer, which the signature names.
         others: further references of the same lines.
 
@@ -141,7 +141,7 @@ def corpus_score(
 
 
 def bleu(hypotheses: Sequence[str], references: Sequence[str], target_language: str) -> MetricScore:
-    """Corpus BLEU, by which training validates; see `corpus_score`."""
+    """Corpus BLEU, used for validation in training; see `corpus_score`."""
     return corpus_score("bleu", hypotheses, references, target_language)
 
 
@@ -150,31 +150,30 @@ def _metric(metric: Metric, target_language: str) -> BLEU | CHRF:
 
 
 def reference_lengths(references: Sequence[str], target_language: str) -> list[int]:
-    """The tokens of each reference, as BLEU counts them."""
+    """The number of tokens of each reference, as BLEU counts them."""
     tokenizer = BLEU(tokenize=bleu_tokenizer(target_language)).tokenizer
     return [len(tokenizer(line.rstrip()).split()) for line in references]
 
 
 def short_share(lengths: Iterable[int]) -> float:
-    """Per cent of the references, by their numbers of tokens, that are too short for BLEU's longest n-gram.
+    """The percentage of references that are shorter than BLEU's longest n-gram.
 
-    Empty references do not count.
+    `lengths` are numbers of tokens; empty references are ignored.
     """
     known = [length for length in lengths if length]
     return 100 * sum(length < ORDER for length in known) / max(1, len(known))
 
 
 def judge(lengths: Iterable[int]) -> Metric:
-    """The metric that can judge translations of references with these numbers of tokens.
+    """The metric for texts whose references have these numbers of tokens: chrF if most have fewer than four, else BLEU.
 
-    BLEU averages precisions of one to four tokens: a text whose lines are shorter has BLEU 0 for any translation. If
-    most lines are shorter than four tokens, chrF judges.
+    BLEU averages the precisions of one to four tokens, so any translation of shorter lines has BLEU 0.
     """
     return "chrf" if short_share(lengths) > 50 else "bleu"
 
 
 def blind_note(name: str, short: float) -> str:
-    """The note about a text that BLEU cannot judge."""
+    """A note that BLEU cannot judge a text, with the percentage `short` of short references."""
     return (
         f"{name}: {short:.0f} % of the references have fewer than {ORDER} tokens, which BLEU cannot judge. "
         f"Judged by chrF and exact matches instead."
@@ -182,7 +181,7 @@ def blind_note(name: str, short: float) -> str:
 
 
 def tokenised_note(name: str, references: Sequence[str]) -> str | None:
-    """The note about references that look tokenised; None if they do not."""
+    """A note that references look tokenised; None if they do not."""
     ends = sum(line.rstrip().endswith(".") for line in references)
     apart = sum(line.rstrip().endswith(" .") for line in references)
     if apart < _TOKENISED or 2 * apart < ends:
@@ -194,7 +193,7 @@ def tokenised_note(name: str, references: Sequence[str]) -> str | None:
 
 
 def exact_share(hypotheses: Sequence[str], *references: Sequence[str]) -> float:
-    """Per cent of the translations that equal one of their references."""
+    """The percentage of translations that equal one of their references."""
     equal = sum(text in _known(of_line) for text, *of_line in zip(hypotheses, *references, strict=True))
     return 100 * equal / max(1, len(hypotheses))
 
@@ -211,26 +210,26 @@ def statistics(
     Arguments and errors are those of `corpus_score`.
 
     Returns:
-        [N, S]: for BLEU two lengths, four counts of matching n-grams, four of all (S = 10); for chrF, for each
-        of six orders, the n-grams of hypothesis, reference and both (S = 18).
+        [N, S] counts. For BLEU (S = 10): two lengths, four counts of matching n-grams, four counts of all n-grams. For
+        chrF (S = 18): for each of six orders, the number of n-grams in the hypothesis, in the reference and in both.
     """
     _check(hypotheses, references, *others)
     return np.array(_counted(_metric(metric, target_language), hypotheses, references, *others), dtype=np.float64)
 
 
 def sentence_chrf(hypothesis: str, *references: str) -> float:
-    """chrF2 of one sentence, 0 to 100, for ranking sentences. Do not average it."""
+    """chrF2 of one sentence, from 0 to 100, for ranking sentences. Do not average it."""
     return float(sacrebleu.sentence_chrf(canonical(hypothesis), _known(list(map(canonical, references)))).score)
 
 
 def tokenised_lowercase_bleu(hypotheses: Sequence[str], language: str, *references: Sequence[str]) -> MetricScore:
     """BLEU of lower-cased, normalised, tokenised text: only for comparisons with published Multi30k figures.
 
-    Both sides go through `moses(language)`, and sacreBLEU does not tokenise (`tok:none`). This recipe is appended to
-    sacreBLEU's signature.
+    Both sides are prepared by `moses(language)`, and sacreBLEU does not tokenise (`tok:none`). This preparation is
+    appended to sacreBLEU's signature.
 
     Raises:
-        UserError: the two have different lengths, or there is nothing to score.
+        UserError: the texts have different lengths, or there is nothing to score.
     """
     _check(hypotheses, *references)
     prepare = moses(language)
@@ -247,14 +246,14 @@ def score(
 
     Args:
         hypotheses: detokenised translations.
-        references: their detokenised references.
+        references: the detokenised references.
         target_language: code of the target language ("de", "zh_Hans"). Text without spaces is split into characters
-            (Chinese by sacreBLEU's rule, Japanese by MeCab if it is installed), and TER edits characters. The
-            signatures say so.
+            (Chinese by sacreBLEU's rule, Japanese by MeCab if it is installed), and TER edits characters; the
+            signatures record this.
         others: further references of the same lines.
 
     Raises:
-        UserError: the two have different lengths, or there is nothing to score.
+        UserError: the texts have different lengths, or there is nothing to score.
     """
     texts = references, *others
     asian = script_of_language(target_language) in _ASIAN
@@ -277,7 +276,7 @@ _COLUMNS = (("BLEU", "bleu"), ("chrF", "chrf"), ("TER", "ter"), (LOWER, "tokenis
 
 
 def columns(scores: Iterable[Scores]) -> list[tuple[str, str]]:
-    """The titles and fields of the metrics, first the metric that can judge these texts."""
+    """The titles and fields of the metrics; the metric that judges these texts comes first."""
     first = "chrf" if any(each.judged_by == "chrf" for each in scores) else "bleu"
     return sorted(_COLUMNS, key=lambda column: column[1] != first)
 
@@ -305,7 +304,7 @@ def as_table(scores: Mapping[str, Scores]) -> str:
 
 
 def as_json(scores: Scores) -> dict[str, object]:
-    """The scores for `json.dumps`: every value with its signature, and the metric that can judge the text."""
+    """The scores as an object for `json.dumps`: values with signatures, and the metric that judges the text."""
     figures: dict[str, object] = {field: getattr(scores, field)._asdict() for _, field in _COLUMNS}
     rest = {"exact_matches": scores.exact, "short_references": scores.short, "judged_by": scores.judged_by}
     return {"sentences": scores.sentences, **figures, **rest}

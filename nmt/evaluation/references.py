@@ -1,7 +1,7 @@
-"""References under forced decoding -> perplexity, entropy of the weights, a few attention maps, likelihood of words.
+"""Measures of references under forced decoding: perplexity, entropy of the weights, attention maps, word likelihood.
 
-The sentence pairs are the same for every model, so that models can be compared without their search. `lines` are the
-line numbers of the forced references in their split, from 1; `head` and `shift` are those of
+All models decode the same sentence pairs, so models are compared independently of their search. In this file, `lines`
+are the line numbers, from 1, of the forced references in their split; for `head` and `shift` see
 `nmt.alignment.word_weights`.
 """
 
@@ -22,14 +22,14 @@ from nmt.translation.named_heads import AUTO
 from nmt.translation.types import Translation
 
 FORCED_FILE = "references.json"  # the rows of `forced_rows`
-#: Preferred number of words: long enough to be interesting, short enough to fit side by side.
+#: Preferred number of words in an attention map: enough to be interesting, few enough for maps side by side.
 _FEWEST, _MOST = 5, 12
 
 
 class AttentionMap(TypedDict):
-    """Word-level weights of one sentence pair, as JSON.
+    """Word-level weights of one sentence pair, for JSON.
 
-    `line` counts from 1; `weights` has a row for each target word, in thousandths, of which 0 is exactly 0.
+    `line` counts from 1; `weights` has a row for each target word, in thousandths; only exact zeros are 0.
     """
 
     line: int
@@ -39,17 +39,17 @@ class AttentionMap(TypedDict):
 
 
 def reference_file(number: int) -> str:
-    """The file of the references with this number, from 1, in the folder of a split."""
+    """The file name of a split's `number`-th references, from 1."""
     return "reference.txt" if number == 1 else f"reference-{number}.txt"
 
 
 def further_references(folder: Path) -> list[Path]:
-    """The files of the second and further references in the folder of a split."""
+    """The files of the second and further references that exist in the folder of a split."""
     return list(takewhile(Path.exists, (folder / reference_file(number) for number in count(2))))
 
 
 def perplexity(forced: Iterable[Translation]) -> float:
-    """exp of the mean negative log-probability of a target piece, ends of sentences included."""
+    """The perplexity: exp of the mean negative log-probability of target pieces, with ends of sentences."""
     pieces, log_prob = 0, 0.0
     for translation in forced:
         pieces, log_prob = pieces + len(translation.pieces), log_prob + translation.log_prob
@@ -57,10 +57,10 @@ def perplexity(forced: Iterable[Translation]) -> float:
 
 
 def entropy(forced: Iterable[Translation]) -> float | None:
-    """Mean entropy in nats of the weights over source pieces, of one distribution per target piece and head.
+    """The mean entropy, in nats, of the weights over source pieces; the mean is over target pieces and heads.
 
-    0 for one-hot weights, log S for uniform weights over S pieces. Weights that do not sum to one (local-p) are
-    normalised. None if the decoder has no attention.
+    It is 0 for one-hot weights and log S for uniform weights over S pieces. Weights that do not sum to one (local-p)
+    are normalised. None if the decoder has no attention.
     """
     total, rows = 0.0, 0
     for translation in forced:
@@ -77,7 +77,7 @@ def entropy(forced: Iterable[Translation]) -> float | None:
 def by_head(
     forced: Sequence[Translation], measure: Callable[[Iterable[Translation]], float | None]
 ) -> dict[str, float] | None:
-    """A measure (`entropy`, `hidden_share`) of each head, by its name; None if the decoder has fewer than two."""
+    """A measure (`entropy` or `hidden_share`) by head name; None if the decoder has fewer than two heads."""
     heads = next((names_of_heads(translation) for translation in forced if translation.weights is not None), ())
     if len(heads) < 2:
         return None
@@ -93,10 +93,10 @@ def by_head(
 
 
 def hidden_share(forced: Iterable[Translation]) -> float | None:
-    """The share of source pieces with a weight of exactly 0, over all heads and rows: those outside the support.
+    """The share of weights that are exactly 0, over all heads and target pieces.
 
-    Windows hide pieces, and sparsemax and entmax leave pieces out. 0 for a global window with softmax, except for
-    weights below the smallest float32 (e^-103). None if the decoder has no attention.
+    Zeros come from windows, sparsemax and entmax. With a global window and softmax, the share is 0 except for weights
+    below the smallest float32 (e^-103). None if the decoder has no attention.
     """
     slots = hidden = 0
     for translation in forced:
@@ -109,10 +109,10 @@ def hidden_share(forced: Iterable[Translation]) -> float | None:
 def attention_maps(
     forced: Sequence[Translation], lines: Sequence[int], most: int, head: Head = AUTO
 ) -> list[AttentionMap]:
-    """The weights of at most `most` sentence pairs of suitable length. The selection depends on the text only."""
+    """Attention maps of at most `most` sentence pairs of suitable length, selected by the text only."""
 
     def beyond(translation: Translation) -> int:
-        """The number of words that a pair has too few or too many."""
+        """The number of words by which a pair is too short or too long."""
         lengths = [len(text.split()) for text in (translation.source, translation.text)]
         return sum(max(_FEWEST - length, 0, length - _MOST) for length in lengths)
 
@@ -130,7 +130,7 @@ def attention_maps(
 
 
 def _thousandths(weights: Weights) -> list[list[int]]:
-    """Weights in thousandths, of which 0 is exactly 0."""
+    """The weights in thousandths, rounded so that only exact zeros are 0."""
     rounded: list[list[int]] = np.where(weights > 0, np.maximum(np.rint(1000 * weights), 1), 0).astype(int).tolist()
     return rounded
 
@@ -144,13 +144,13 @@ def forced_rows(
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows of `references.json`, one for each reference, without its text.
 
-    `characters` says whether the words of sources and of references are characters (`nmt.evaluation.word_counts`).
+    `characters`: whether words are single characters, for (sources, references) (`nmt.evaluation.word_counts`).
 
     Returns:
-        `line`; `log_probs`, natural, of each word, where a piece of several words counts for each by its share;
-        `links`, between words of source and reference in Pharaoh format, None without attention; and, for each piece
-        with the end of sentence, `best`, the probability of the most probable piece in thousandths, and `right`, a
-        string of 1 (the reference has this piece) and 0.
+        `line`; `log_probs`, the natural log-probability of each word, where a piece that spans several words is shared
+        among them; `links`, word links between source and reference in Pharaoh format, None without attention; and for
+        each step with the end of sentence, `best`, the probability of the most probable piece in thousandths, and
+        `right`, a string with "1" if the reference has this piece, else "0".
     """
     for line, translation in zip(lines, forced, strict=True):
         target = spelled(translation.text, translation.spans, split_words(translation.text, characters[1]))

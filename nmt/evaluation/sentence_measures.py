@@ -1,6 +1,6 @@
 """Measures of each sentence of a split: quality, length, probability, properties of the attention weights.
 
-`head` and `shift` are those of `nmt.alignment.word_weights`.
+For `head` and `shift` see `nmt.alignment.word_weights`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,21 +15,21 @@ from nmt.evaluation import metrics
 from nmt.links import GoldLinks, format_links, parse_file
 from nmt.translation.types import Translation
 
-_REPEATED = 3  # words of a repeated sequence
+_REPEATED = 3  # length of a repeated sequence in words
 
 
 def measures(translation: Translation, references: Sequence[str], head: Head, shift: int = 0) -> dict[str, Any]:
-    """Measures of one translation; those of attention only with weights.
+    """The measures of one translation.
 
     Returns:
-        `chrf` in per cent; `length` of the source in words; `log_prob`, natural, the mean of the target pieces; `cut`,
-        whether the length limit cut the translation; `repetition`, the sequences of three words that repeat an earlier
-        one; `entropy` of the weights in nats, the mean of the target pieces; `zero_weights`, the share in per cent of
-        source pieces with a weight of exactly 0, the mean of the target pieces; `coverage`, the mean distance from 1 of
-        the weights that each source word received; `unattended`, the source words that received less than
-        `UNATTENDED`; `monotonicity`, the share in per cent of target words whose heaviest source word does not stand
-        before that of the target word before, with two such words or more; and `end_weight`, the share in per cent of
-        the weight on the end of the source, the mean of the target pieces before their end.
+        `chrf`, from 0 to 100; `length`, of the source in words; `log_prob`, the mean natural log-probability of the
+        target pieces; `cut`, whether the length limit cut the translation; `repetition`, the number of three-word
+        sequences that occurred earlier in the translation. With weights also: `entropy`, of the weights in nats, mean
+        over target pieces; `zero_weights`, the percentage of weights that are exactly 0; `coverage`, the mean distance
+        from 1 of the total weight of each source word; `unattended`, the number of source words with a total weight
+        below `UNATTENDED`; `monotonicity`, the percentage of target words whose linked source word is not before the
+        previous target word's, if two target words or more have links; `end_weight`, the percentage of weight on the
+        end of the source, mean over target pieces without the end of sentence.
     """
     words = translation.text.split()
     sequences = [tuple(words[at : at + _REPEATED]) for at in range(len(words) - _REPEATED + 1)]
@@ -72,12 +72,11 @@ def rows(
     gold: Sequence[str] = (),
     forced: Sequence[Translation] = (),
 ) -> Iterator[dict[str, Any]]:
-    """Yield the measures of each sentence of a split, without its text: `line` from 1, and those of `measures`.
+    """Yield the measures of each sentence of a split, without text: `line`, from 1, and the values of `measures`.
 
-    `context_sentences` is the number of sentences before it that the model saw, if it saw some.
-
-    With gold links and the references under forced decoding, one for each sentence, a row also has `error_rate`, in per
-    cent or None, and `gold`, the links between source and reference in Pharaoh format.
+    If the model saw context, `context_sentences` is the number of these sentences. With gold links, and the references
+    of all sentences under forced decoding, a row also has `error_rate`, in per cent or None, and `gold`, the gold links
+    between source and reference in Pharaoh format.
     """
     known = parse_file(gold, "The gold", pairs=len(forced)) if gold and len(forced) == len(translations) else []
     rates = error_rates(known, forced, head, shift) if known else []
@@ -92,7 +91,7 @@ def rows(
 
 
 def whole_words(translation: Translation) -> tuple[Units, Units]:
-    """The words at white space of a source and of its translation, between which gold links are."""
+    """The whitespace-separated words of a source and of its translation, to which gold links refer."""
     return (
         spelled(translation.source, translation.source_spans, translation.source.split()),
         spelled(translation.text, translation.spans, translation.text.split()),

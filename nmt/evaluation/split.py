@@ -1,4 +1,4 @@
-"""A translated test split -> a folder with scores, translations and heatmaps, each file written atomically."""
+"""Evaluation of a translated split: a folder with scores, translations and heatmaps, each file written atomically."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,9 +21,9 @@ from nmt.text.scripts import unspaced
 from nmt.translation.named_heads import AUTO
 from nmt.translation.types import PictureFormat, Translation
 
-#: Sentences whose measures a report can show.
+#: Maximum number of sentences whose measures a report shows.
 MOST_ROWS = 10_000
-#: What `evaluate_split` writes.
+#: Files and folders that `evaluate_split` writes.
 FILES = (
     *("hypotheses.txt", "source.txt", "reference.txt", "reference-*.txt", "scores.json", "sentences.json"),
     *("alignments.pharaoh", "attention.json", "heatmaps"),
@@ -35,12 +35,12 @@ class SplitResult(NamedTuple):
     """The result of `evaluate_split`.
 
     Attributes:
-        name: of the split.
-        scores: the metrics.
+        name: name of the split.
+        scores: the scores in all metrics.
         by_length: BLEU or chrF by source length.
-        alignment: agreement with the gold links for shift 0 and shift 1; empty without gold links.
-        without_model: the same of links that need no model, by their name.
-        pictures: the heatmaps, in the order of their lines.
+        alignment: {shift: agreement of the attention's links with the gold links}; empty without gold links.
+        without_model: {baseline without a model: agreement of its links with the gold links}.
+        pictures: the files of the heatmaps, in the order of their lines.
         notes: notes for the user.
         folder: the folder of the files.
         sentences: the measures of the first `MOST_ROWS` sentences (`nmt.evaluation.sentence_measures.rows`).
@@ -58,12 +58,12 @@ class SplitResult(NamedTuple):
 
     @property
     def rates(self) -> list[tuple[str, str, str, str]]:
-        """What makes links, and their error rate, precision and recall."""
+        """Table rows: the method that makes links, and their error rate, precision and recall."""
         attention = {f"shift {shift} (row t at {SHIFTS[shift]})": score for shift, score in self.alignment.items()}
         return [(label, *as_row(score)) for label, score in {**attention, **self.without_model}.items()]
 
     def in_folder(self, folder: Path) -> "SplitResult":
-        """The same result after its folder was renamed."""
+        """The same result with the paths of another folder, after the folder was renamed."""
         pictures = [folder / path.relative_to(self.folder) for path in self.pictures]
         return self._replace(pictures=pictures, folder=folder)
 
@@ -72,8 +72,8 @@ class Gold(NamedTuple):
     """Word links between the sources and their references.
 
     Attributes:
-        lines: Pharaoh links of each pair, between whitespace words from 0.
-        forced: the references as translations (forced decoding).
+        lines: the links of each pair in Pharaoh format, between whitespace-separated words from 0.
+        forced: the references under forced decoding.
     """
 
     lines: Sequence[str]
@@ -84,14 +84,14 @@ class HeatmapSettings(NamedTuple):
     """Settings of heatmaps and links.
 
     Attributes:
-        first: number of lines, from the first, with heatmaps.
-        lines: numbers, from 1, of further lines with heatmaps.
-        head: a selection of heads (`nmt.translation.named_heads`).
-        shift: 0 or 1; the alignment error rate is computed for both.
-        pictured: heads that heatmaps show instead; None for `head`.
-        view: what heatmaps show of a translation, such as its self-attention; None for the translation itself.
-        asked: the setting that selected the head, such as "auto"; "" for the head itself.
-        kind: the format of the heatmaps.
+        first: the number of first lines with heatmaps.
+        lines: line numbers, from 1, of further lines with heatmaps.
+        head: the selection of heads (`nmt.translation.named_heads`).
+        shift: 0 or 1, for the links; the alignment error rate is computed for both.
+        pictured: the heads in heatmaps; None uses `head`.
+        view: translation -> the view in heatmaps, such as its self-attention; None shows the translation itself.
+        asked: the setting that selected the head, such as "auto"; "" if it is the head itself.
+        kind: the file format of the heatmaps.
     """
 
     first: int = 10
@@ -126,17 +126,17 @@ def evaluate_split(
     the translations), `attention.json` and `heatmaps/LINE-{word,subword}.png` (or .svg, .pdf).
 
     Args:
-        translations: one for each line of the split.
-        references: their references.
+        translations: one translation for each line of the split.
+        references: one reference for each line.
         others: further references of the same lines.
-        name: of the split, for titles.
+        name: name of the split, for titles.
         languages: codes of source and target; the target selects the tokenizers of the metrics.
-        folder: created if it does not exist.
+        folder: folder for the files, created if it does not exist.
         gold: gold links, for the alignment error rate.
         display: settings of heatmaps and links.
-        provenance, measured: run, checkpoint and the like, perplexity, speed and the like; for `scores.json`.
-        attention_maps: for `attention.json`.
-        notes: for the user, to be returned with those of this function.
+        provenance, measured: facts for `scores.json`: run, checkpoint and others; perplexity, speed and others.
+        attention_maps: attention maps for `attention.json`.
+        notes: notes for the user, returned together with the notes of this function.
 
     Raises:
         UserError: a line, head or shift does not exist, or a file cannot be written.
@@ -199,7 +199,7 @@ def _too_long(translation: Translation) -> bool:
 
 
 def _check(translations: Sequence[Translation], name: str, lines: Sequence[int]) -> None:
-    """UserError if there are heatmaps of lines that do not exist, or of a model without attention."""
+    """Raise UserError if heatmaps are requested for lines that do not exist, or of a model without attention."""
     beyond = [line for line in lines if not 1 <= line <= len(translations)]
     if beyond:
         raise UserError(f"Heatmap of line {beyond[0]} of {name}: it has lines 1 to {len(translations)}.")
@@ -214,7 +214,7 @@ def _write_measures(
     gold: Gold | None,
     display: HeatmapSettings,
 ) -> list[dict[str, Any]]:
-    """Write the measures of each sentence, and return the first `MOST_ROWS`."""
+    """Write the measures of all sentences; return the measures of the first `MOST_ROWS`."""
     lines, forced = ([], []) if gold is None else (gold.lines, gold.forced)
     first, *others = references
     rows = sentence_rows(translations, first, display.head, display.shift, others=others, gold=lines, forced=forced)
@@ -282,7 +282,7 @@ def _heatmaps(
 
 
 def summary(results: Sequence[SplitResult]) -> str:
-    """The output of a command: scores, BLEU by length, alignment error rates, and where the files are."""
+    """The terminal output of a command: scores, scores by length, alignment error rates, and paths of the files."""
     parts = [metrics.as_table({result.name: result.scores for result in results})]
     for result in results:
         if result.by_length.bins:

@@ -1,6 +1,6 @@
-"""Text -> words, and their counts in the training text, for analyses of single words.
+"""Splitting of text into words, and counts in the training text, for analyses of single words.
 
-Links and gold files count words at white space instead (`nmt.alignment.splitters`).
+Links and gold files use other words (`nmt.alignment.splitters`).
 """
 
 import functools
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from nmt.text.scripts import lengths
 
 WORDS_FILE = "words.json"  # the words of a split, with their counts and pieces
-_MANY = 100_000  # training sentences that are counted at a time
+_MANY = 100_000  # number of training sentences that are counted at a time
 
 
 class Word(NamedTuple):
@@ -24,9 +24,9 @@ class Word(NamedTuple):
 
 
 def places(sentence: str, characters: bool = False) -> list[Word]:
-    """The words of a sentence: at white space, with punctuation and symbols before and after them apart.
+    """Split a sentence at white space; punctuation and symbols at the ends of a word become separate words.
 
-    With `characters`, each character that is not white space is a word, as in Chinese.
+    With `characters`, each character except white space is a word, as for Chinese.
     """
     if characters:
         return [Word(character, at) for at, character in enumerate(sentence) if not character.isspace()]
@@ -45,13 +45,13 @@ def split_words(sentence: str, characters: bool = False) -> list[str]:
 
 
 def without_spaces(sentences: Sequence[str]) -> bool:
-    """Whether the words of a text are its characters, because its script has no spaces between words."""
+    """Whether a text is split into characters, because its script has no spaces between words."""
     return lengths(sentences).unit == "characters"
 
 
 @functools.lru_cache(1 << 16)
 def _peeled(token: str) -> list[Word]:
-    """A token without white space: marks at its beginning, the word, marks at its end."""
+    """Split a token into the marks at its beginning, the word, and the marks at its end."""
     first, last = 0, len(token)
     while first < last and _is_mark(token[first]):
         first += 1
@@ -67,12 +67,12 @@ def _is_mark(character: str) -> bool:
 
 
 def count(sentences: Iterable[str], wanted: Collection[str], characters: bool = False) -> dict[str, int]:
-    """The count of each wanted word in a text, 0 included."""
+    """The count of each wanted word in a text; 0 for words that do not occur."""
     counts = dict.fromkeys(wanted, 0)
     split: Callable[[str], Iterable[str]] = (lambda line: line) if characters else str.split
     lines = iter(sentences)
     while block := list(islice(lines, _MANY)):
-        # Tokens first: a text has far fewer of them than it has words.
+        # Count tokens first, so that each distinct token is split only once.
         for token, times in Counter(token for line in block for token in split(line)).items():
             for word in split_words(token, characters):
                 if word in counts:

@@ -1,7 +1,7 @@
-"""The inspection room: a finished translation -> all that a person can look at, as one JSON document.
+"""Inspection of finished translations: everything that can be shown about a translation, as one JSON document.
 
 Translation -steps.inspect-> probabilities, alternatives, stages of the weights
-Translation -doubt.DoubtModel.add-> how likely each word is right
+Translation -doubt.DoubtModel.add-> confidence of each word
 search      -search_tree.BeamRecord-> the tree of hypotheses
-all of it   -document.document-> JSON, for the page, programs, reports and notebooks
+all details -document.document-> JSON, for the page, programs, reports and notebooks
 """

@@ -1,4 +1,4 @@
-"""Sentences -> documents with the details that somebody asks for, by the translator that translates them."""
+"""Translation of sentences into documents with the requested details."""
 
 from collections.abc import Callable, Sequence, Set
 from typing import Final, Literal, get_args
@@ -13,19 +13,19 @@ from nmt.translation.translator import Translator
 from nmt.translation.types import Translation
 from nmt.translation.views import can_look
 
-#: What a document can have beside the texts: word links, weights of the attention to the source, those of
-#: self-attention, the probable pieces of each step, how energies became weights, these with the vectors behind them,
-#: the tree of the search, how likely each word is right.
+#: Optional details of a document: word links, weights of the attention to the source, weights of self-attention, the
+#: most probable pieces of each step, the stages from energies to weights, the stages with their vectors, the search
+#: tree, the confidence of each word.
 Detail = Literal["alignment", "weights", "self_weights", "alternatives", "stages", "vectors", "beam", "doubt"]
 DETAILS: Final[frozenset[Detail]] = frozenset(get_args(Detail))
 Hook = Callable[[str], None] | None
 
 
 def translate(translator: Translator, request: Request, style: Style, include: Set[Detail], hook: Hook = None) -> Json:
-    """Translate one sentence, with the sentences before it, and document it.
+    """Translate one sentence, with its context, and return the document.
 
-    `hook` is called during the search with the beginning that the hypotheses share, whenever it changes; see
-    `BeamRecord.certain`. A line in parts, and a sampling search, tell nothing.
+    During the search, `hook` is called with the common beginning of the hypotheses whenever it changes; see
+    `BeamRecord.certain`. It is not called for a line translated in parts or for a sampling search.
 
     Raises:
         UserError: the model cannot write the prefix.
@@ -38,9 +38,9 @@ def translate(translator: Translator, request: Request, style: Style, include: S
 def searched(
     translator: Translator, request: Request, *, tree: bool = False, hook: Hook = None, line: int = 1
 ) -> tuple[list[Translation], Beam | None]:
-    """The translations of one sentence, best first, and with `tree` the tree of their search if it has one.
+    """Translate one sentence: its translations, best first, and with `tree` the search tree, if the search has one.
 
-    `line` is the number of the sentence in errors. For `hook` see `translate`.
+    `line` is the line number for error messages. For `hook` see `translate`.
 
     Raises:
         UserError: the model cannot write the prefix.
@@ -55,7 +55,7 @@ def searched(
 
 
 def _record(translator: Translator, sentence: str, hook: Hook) -> BeamRecord | None:
-    """The record of the search for a sentence; None for a search without a tree, and for a line in parts."""
+    """A record for the search of a sentence; None for a search without a tree or a line translated in parts."""
     search = translator.search
     (pieces,) = translator.tokenizer.source.encode([sentence])
     if search.beam_size is None or len(pieces) > translator.max_source_length:
@@ -65,12 +65,12 @@ def _record(translator: Translator, sentence: str, hook: Hook) -> BeamRecord | N
 
 
 def _teller(translator: Translator, hook: Callable[[str], None]) -> Callable[[list[int]], None]:
-    """Calls `hook` with the text of the tokens that it is called with, if that is another one than before."""
+    """A function of tokens that calls `hook` with their text if the text has changed since the last call."""
     last_text = ""
 
     def tell(tokens: list[int]) -> None:
         nonlocal last_text
-        # The last bytes may be part of a letter, and a space at the end belongs to what follows.
+        # The last bytes may be an incomplete character, and a trailing space belongs to the next word.
         text = translator.tokenizer.target.decode(tokens).rstrip("\N{REPLACEMENT CHARACTER}").rstrip()
         if text != last_text:
             last_text = text
@@ -91,12 +91,12 @@ def documented(
     """The document of translations of one sentence.
 
     Args:
-        translator: translated the sentence.
-        ranked: its translations, best first.
-        style: how the document is written, with the model of the doubts.
-        include: the details.
-        forced: the number of characters at the beginning of each text that a person gave.
-        beam: of the search.
+        translator: the translator of the sentence.
+        ranked: the translations, best first.
+        style: the style of the document; its `doubts` add the detail "doubt".
+        include: the details to include.
+        forced: the number of characters at the beginning of each translation that the user gave.
+        beam: the search tree.
     """
     if "doubt" in include and style.doubts is not None:
         (ranked,) = style.doubts.add(translator, [ranked])
@@ -104,7 +104,7 @@ def documented(
 
 
 def _details(translator: Translator, translation: Translation, include: Set[Detail], forced: int) -> Details:
-    """The details of a translation; those that need a forced decoding are missing for a line in parts."""
+    """The details of a translation; a line translated in parts has none that need forced decoding."""
     inspected, views, before = None, None, translation.context_weights
     translator.check()
     if can_look(translation):
@@ -129,7 +129,7 @@ def _details(translator: Translator, translation: Translation, include: Set[Deta
 
 
 def forced_characters(translator: Translator, prefix: str) -> int:
-    """How many characters of a translation its prefix is, as the model writes it."""
+    """The number of characters of a prefix as the model writes it."""
     if shows_nothing(prefix):
         return 0
     vocabulary = translator.tokenizer.target
@@ -137,12 +137,12 @@ def forced_characters(translator: Translator, prefix: str) -> int:
 
 
 def described_search(translator: Translator) -> Json:
-    """The choice of search and its settings."""
+    """The translator's search and its settings."""
     return {"choice": translator.search.choice, **translator.search.settings()}
 
 
 def included(names: Sequence[str]) -> frozenset[Detail]:
-    """The details of these names (UserError for an unknown one)."""
+    """The details with these names (UserError for an unknown name)."""
     known = {str(detail): detail for detail in DETAILS}
     for name in names:
         if name not in known:

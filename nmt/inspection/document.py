@@ -1,7 +1,7 @@
-"""A translation and its details -> one JSON document: "nmt.translation", version 2.
+"""The JSON document of a translation and its details, in the format "nmt.translation", version 2.
 
-The page, programs, reports and notebooks read the same document. docs/translation-json.md describes it. Positions count
-from 0, characters are code points, logarithms are natural. A value that is not known, or was not asked for, is null.
+The page, programs, reports and notebooks read the same format, which docs/translation-json.md describes. Positions
+count from 0, characters are code points, logarithms are natural. Unknown and unrequested values are null.
 """
 
 import base64
@@ -30,23 +30,23 @@ from nmt.translation.types import Translation, Views
 
 FORMAT, VERSION = "nmt.translation", 2
 ALTERNATIVES = 5  # pieces per step
-COMPONENTS = 40_000  # of all vectors of a hypothesis; of longer ones, and of many, the first components
-FEWEST = 8  # components of a vector
-DIGITS = 6  # after the point
+COMPONENTS = 40_000  # limit for all vectors of a hypothesis; beyond it, only first components are kept
+FEWEST = 8  # components of a vector that are always kept
+DIGITS = 6  # decimals of numbers
 
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Details:
-    """Details of a hypothesis beside the translation.
+    """Details of a hypothesis, in addition to its text.
 
     Attributes:
-        inspected: the probabilities of each step, and the stages of the weights; None for no such details.
-        views: the weights of self-attention; None for none.
-        context: [H, T, X] the weights of the X pieces of the sentences before the source; None for none.
-        cross: whether the weights of the attention to the source are shown.
-        forced: the number of characters at the beginning of the text that a person gave.
+        inspected: the probabilities of each step and the stages of the weights, or None.
+        views: the weights of self-attention, or None.
+        context: [H, T, X] the weights of the X pieces of the context, the sentences before the source; or None.
+        cross: whether to show the weights of the attention to the source.
+        forced: the number of characters at the beginning of the text that the user gave.
         alternatives: the number of most probable pieces to show at each step.
     """
 
@@ -63,12 +63,12 @@ class Style:
     """How documents are written.
 
     Attributes:
-        vocabulary: of the target, which names the alternatives and the beam; None for documents without them.
-        head, shift: of the word links; see `nmt.alignment.word_weights`.
-        aligned: whether there are word links.
-        compact: weights are bytes in base64, for files. Otherwise they are numbers.
-        model, search: what made the translation.
-        doubts: the model of the doubts; None for documents that have those of the translations.
+        vocabulary: target vocabulary, for the pieces of alternatives and the beam; None for documents without them.
+        head, shift: head and shift of the word links; see `nmt.alignment.word_weights`.
+        aligned: whether to include word links.
+        compact: write weights as bytes in base64, for files, instead of numbers.
+        model, search: descriptions of the model and of the search.
+        doubts: the model that computes doubts; None to keep the doubts of the translations.
     """
 
     vocabulary: Vocabulary | None
@@ -83,7 +83,7 @@ class Style:
 
 @dataclass(frozen=True)
 class Beam:
-    """The tree of a search: the beam size, its nodes, and the tokens of each hypothesis that it returned."""
+    """The tree of a search: the beam size, the nodes, and the tokens of each returned hypothesis."""
 
     size: int
     nodes: Sequence[Node]
@@ -96,10 +96,10 @@ def document(
     """The document of one sentence.
 
     Args:
-        ranked: its translations, best first, at least one.
-        style: how it is written.
-        details: of each translation; () for none.
-        beam: of the search that found them.
+        ranked: the translations, best first, at least one.
+        style: the style of the document.
+        details: the details of each translation; () for none.
+        beam: the tree of the search that found the translations.
 
     Raises:
         UserError: the model has no such head or shift.
@@ -127,7 +127,7 @@ def _hypothesis(translation: Translation, style: Style, details: Details) -> Jso
     for at, piece in enumerate(side["pieces"]):
         span = translation.spans[at]
         piece["log_prob"] = number(log_probs[at])
-        # The end of a translation that a person gave entirely is given, too.
+        # If the user gave the whole translation, the end of sentence is also forced.
         everything = details.forced >= len(translation.text) > 0
         piece["forced"] = everything if span is None else span[0] < details.forced
         piece["alternatives"] = None if steps is None else _alternatives(steps[at], style.vocabulary)
@@ -165,7 +165,7 @@ def _side(text: str, pieces: Sequence[str], spans: Sequence[Span | None]) -> Jso
 
 
 def direction(text: str) -> str:
-    """Return "rtl" if the first letter of a text is of a script that is written from right to left, else "ltr"."""
+    """The direction of a text by its first letter: "rtl" for a right-to-left script, else "ltr"."""
     for character in text:
         kind = unicodedata.bidirectional(character)
         if kind in ("L", "R", "AL"):
@@ -183,7 +183,7 @@ def _alternatives(step: Sequence[tuple[int, float]], vocabulary: Vocabulary | No
 
 
 def _all_weights(translation: Translation, details: Details, *, compact: bool) -> Json | None:
-    """Weights by use; None if none were asked for."""
+    """The weights by use ("context", "cross", "encoder", "decoder"); None if no weights were requested."""
     views = details.views
     if not details.cross and views is None:
         return None
@@ -197,7 +197,7 @@ def _all_weights(translation: Translation, details: Details, *, compact: bool) -
 def _weights(view: Translation | None, *, compact: bool) -> Json | None:
     if view is None or view.weights is None:
         return None
-    # Only an exact zero is 0 in the document.
+    # Keep small weights above 0 when they are rounded: 0 in the document means an exact zero.
     weights = np.where(view.weights > 0, np.maximum(view.weights, 1 / 255 if compact else 10.0**-DIGITS), view.weights)
     names = view.heads if len(view.heads) == len(weights) else [str(head) for head in range(len(weights))]
     stored = base64.b64encode((weights.clip(0, 1) * 255).round().astype(np.uint8).tobytes()) if compact else b""
@@ -218,7 +218,7 @@ def _layers(layers: Sequence[LayerStages]) -> list[Json]:
 
 
 def _formulas(attention: Attention, vectors: Vectors) -> dict[str, str | None]:
-    """What queries, keys and values are made of, and the context of the heads' contexts; `out` None for as it is."""
+    """The formulas of queries, keys, values, context and output; `out` is None if the context is not projected."""
 
     def of(projection: nn.Linear | None, name: str, vector: str) -> str:
         if projection is None:
@@ -241,10 +241,10 @@ def _formulas(attention: Attention, vectors: Vectors) -> dict[str, str | None]:
 
 
 def _vectors(vectors: Vectors, most: int) -> Json:
-    """The vectors of an attention, the first `most` components of each; those of the terms with their names."""
+    """The first `most` components of an attention's vectors; the score's terms include their names."""
     terms, heads = vectors.terms, len(vectors.queries)
 
-    def block(name: str, part: Tensor) -> Json:  # [h, N, D], whether there is an axis of heads or of batches
+    def block(name: str, part: Tensor) -> Json:  # part: [N, D] or [..., N, D], expanded to [h, N, D]
         return {"name": name, **_components(part.reshape(-1, *part.shape[-2:]).expand(heads, -1, -1), most)}
 
     def by_head(part: Tensor | None) -> Json | None:
@@ -267,7 +267,7 @@ def _vectors(vectors: Vectors, most: int) -> Json:
 
 
 def _components(vectors: Tensor, most: int) -> Json:
-    """Vectors [..., D]: their shape, and the first `most` components of each."""
+    """The shape of vectors [..., D], and the first `most` components of each."""
     count = min(most, vectors.shape[-1])
     return {"shape": list(vectors.shape), "shown": count, "data": _flat(vectors[..., :most].cpu(), 4)}
 
@@ -334,7 +334,7 @@ def _beam(beam: Beam, scores: Sequence[float], vocabulary: Vocabulary | None) ->
 
 
 def _flat(values: npt.NDArray[np.float32] | Tensor, digits: int = DIGITS) -> list[float | None]:
-    """All numbers, the last axis first to change, rounded; None for an infinite one."""
+    """All numbers in row-major order, rounded; None for numbers that are not finite."""
     array = values.detach().double().numpy() if isinstance(values, torch.Tensor) else values.astype(np.float64)
     rounded = array.round(digits).ravel()
     if np.isfinite(rounded).all():
@@ -344,5 +344,5 @@ def _flat(values: npt.NDArray[np.float32] | Tensor, digits: int = DIGITS) -> lis
 
 
 def number(value: float | None) -> float | None:
-    """A number as documents write it: rounded, None for an infinite one."""
+    """Round a number for a document; None for a number that is not finite."""
     return None if value is None or not math.isfinite(value) else round(value, DIGITS)

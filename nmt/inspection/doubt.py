@@ -1,9 +1,9 @@
-"""Finished translations -> how likely each word is right, by a logistic regression over what the model knows.
+"""Word-level quality estimation: the confidence of each word, by a logistic regression on the model's own features.
 
-Probabilities and attention of the model itself judge its words about as well as models trained on human judgements
-(Fomicheva et al. 2020, "Unsupervised quality estimation for neural machine translation"; Rikters and Fishel 2017,
-"Confidence through attention"). The regression is fitted on a validation set, where a word is right if the alignment
-with the fewest edits links it to the same word of the reference.
+A model's probabilities and attention judge its words about as well as models trained on human judgements (Fomicheva et
+al. 2020, "Unsupervised quality estimation for neural machine translation"; Rikters and Fishel 2017, "Confidence through
+attention"). The regression is fitted on a validation set, where a word is right if the alignment with the fewest edits
+links it to the same word of the reference.
 """
 
 import unicodedata
@@ -24,26 +24,27 @@ from nmt.translation.translator import Translator
 from nmt.translation.types import Doubt, Translation
 
 Matrix = npt.NDArray[np.float64]
-#: Of every model: the lowest and the mean log-probability of a word's pieces, the smallest lead over another piece, the
-#: mean of all pieces of the sentence, the lowest of the words beside it, its number of pieces, whether it repeats.
+#: Features of every model: the lowest and the mean log-probability of a word's pieces, their smallest margin over other
+#: pieces, the mean log-probability of the sentence's pieces, the lowest of the words before and after, the number of
+#: pieces, whether the word repeats.
 OF_PIECES = ("lowest", "mean", "margin", "sentence", "before", "after", "pieces", "repeated")
-#: Of attention: the entropy of the weights in nats, the weight on the end of the source, the share of heads that look
-#: at the same piece, the weight that the word's source word receives in all, the share of unattended source words.
+#: Features of attention: the entropy of the weights in nats, the weight on the end of the source, the share of heads
+#: that agree on the piece, the total weight that the word's source word receives, the share of unattended source words.
 OF_ATTENTION = ("entropy", "end", "agreement", "received", "unattended")
-FLOOR = -20.0  # of log-probabilities
-LEAST = 20  # right words, and wrong words, without which nothing is fitted
+FLOOR = -20.0  # lower bound of log-probabilities
+LEAST = 20  # minimum number of right words, and of wrong words, for a fit
 FOLDS, BINS = 5, 10
-RIDGE = 1.0  # the penalty of the sum of squared weights, of standardised features
+RIDGE = 1.0  # factor of the L2 penalty on the weights of standardised features
 
 
 class DoubtEvidence(NamedTuple):
-    """How confidences agree with what is right.
+    """The agreement of confidences with the correctness of words.
 
     Attributes:
-        words: their number.
-        right: the share of right ones.
-        auc: the probability that a right word has a higher confidence than a wrong one; None if all words are alike.
-        calibration: for each tenth of confidence with words: their number, mean confidence, and share of right ones.
+        words: number of words.
+        right: share of right words.
+        auc: probability that a right word has a higher confidence than a wrong word; None without words of both kinds.
+        calibration: (number of words, mean confidence, share of right words) for each non-empty tenth of confidence.
     """
 
     words: int
@@ -54,13 +55,13 @@ class DoubtEvidence(NamedTuple):
 
 @dataclass(frozen=True)
 class DoubtModel:
-    """A fitted regression.
+    """A fitted logistic regression.
 
     Attributes:
-        features: for each feature its mean, its deviation and its weight.
-        intercept: the log-odds of a word whose features are the means.
-        sentences: of the validation set that it was fitted on.
-        evidence: on these sentences, by cross-validation.
+        features: {feature: (mean, standard deviation, weight)}.
+        intercept: the log-odds of a word whose features are all at their means.
+        sentences: number of validation sentences used for the fit.
+        evidence: the agreement on these sentences, by cross-validation.
     """
 
     features: Mapping[str, tuple[float, float, float]]
@@ -69,16 +70,16 @@ class DoubtModel:
     evidence: DoubtEvidence
 
     def confidences(self, rows: Matrix) -> Matrix:
-        """[W] from the features [W, F]."""
+        """The confidences [W] of words with features [W, F]."""
         means, deviations, weights = np.array(list(self.features.values())).T
         odds = (rows - means) / deviations @ weights + self.intercept
         shares: Matrix = 1 / (1 + np.exp(-np.clip(odds, -50, 50)))
         return shares
 
     def of(self, translation: Translation) -> Doubt | None:
-        """The doubt of a translation that was predicted again; None without probabilities, or without attention.
+        """The doubt of a translation that was predicted again; None if probabilities or fitted features are missing.
 
-        What a memory has is a person's, and has none.
+        A translation from the memory has no doubt, because a person wrote it.
         """
         rows = features(translation)
         if translation.remembered or rows.shape[1] != len(self.features):
@@ -87,15 +88,15 @@ class DoubtModel:
         return Doubt(self.confidences(rows).round(4).tolist(), np.flatnonzero(unattended).tolist())
 
     def add(self, translator: Translator, nbest_lists: Sequence[Sequence[Translation]]) -> list[list[Translation]]:
-        """The n-best lists of sentences with the doubts of each translation."""
+        """Add doubts to all translations in n-best lists."""
         again = iter(predict_again(translator, [each for ranked in nbest_lists for each in ranked]))
         return [[each._replace(doubt=self.of(next(again))) for each in ranked] for ranked in nbest_lists]
 
 
 def features(translation: Translation) -> Matrix:
-    """[W, F] of the words of a translation that was predicted again; F is 0 without probabilities.
+    """The features [W, F] of the words of a translation that was predicted again; F is 0 without probabilities.
 
-    The columns are OF_PIECES, and OF_ATTENTION if there are weights.
+    The columns are OF_PIECES, followed by OF_ATTENTION if the translation has weights.
     """
     members = target_units(translation).members.T > 0  # [W, T]
     if not len(translation.log_probs):
@@ -120,7 +121,7 @@ def features(translation: Translation) -> Matrix:
 
 
 def _repeated(words: Sequence[str]) -> Iterator[bool]:
-    """Whether each word is that before it, or follows the same word once more."""
+    """Whether each word equals the previous word, or the pair of both occurred earlier."""
     seen = set[tuple[str, str]]()
     for pair in pairwise(["", *(word.lower() for word in words)]):
         yield pair[0] == pair[1] or pair in seen
@@ -128,7 +129,7 @@ def _repeated(words: Sequence[str]) -> Iterator[bool]:
 
 
 def _of_attention(translation: Translation, words: Sequence[npt.NDArray[np.int64]]) -> list[Any]:
-    """The features of OF_ATTENTION, each for the pieces of each word."""
+    """The features OF_ATTENTION of each word, one list for each feature; `words` are the indices of their pieces."""
     assert translation.weights is not None
     rows = piece_weights(translation).astype(np.float64)
     shares = rows / np.maximum(rows.sum(1, keepdims=True), 1e-12)
@@ -143,7 +144,7 @@ def _of_attention(translation: Translation, words: Sequence[npt.NDArray[np.int64
 
 
 def _unattended(translation: Translation) -> npt.NDArray[np.bool_]:
-    """Which source words hardly any attention fell on; none without attention."""
+    """Whether each source word is unattended (`UNATTENDED`); empty without attention."""
     if translation.weights is None:
         return np.zeros(0, dtype=np.bool_)
     few: npt.NDArray[np.bool_] = word_weights(translation).sum(0) < UNATTENDED
@@ -151,10 +152,10 @@ def _unattended(translation: Translation) -> npt.NDArray[np.bool_]:
 
 
 def right_words(translation: Translation, reference: str) -> npt.NDArray[np.bool_]:
-    """[W] whether each word is right: the alignment with the fewest edits links it to the same word of the reference.
+    """Whether each word [W] is right: the alignment with the fewest edits links it to the same reference word.
 
-    Punctuation around a word does not count. Text without spaces is aligned by characters, and a piece is right if all
-    of its characters are. As in the tasks of quality estimation, words are not moved (TER without shifts).
+    Punctuation around a word is ignored. Text without spaces is aligned by characters, and a piece is right if all its
+    characters are right. As in shared tasks of quality estimation, words are not moved (TER without shifts).
     """
     words = target_units(translation).labels
     if not unspaced(translation.text):
@@ -166,13 +167,13 @@ def right_words(translation: Translation, reference: str) -> npt.NDArray[np.bool
 
 
 def _bare(word: str) -> str:
-    """A word without the punctuation around it; punctuation that stands alone."""
+    """A word without surrounding punctuation; a token of punctuation only is unchanged."""
     inside = [at for at, char in enumerate(word) if unicodedata.category(char)[0] in "LMN"]
     return word[inside[0] : inside[-1] + 1] if inside else word
 
 
 def _matches(ours: Sequence[str], theirs: Sequence[str]) -> npt.NDArray[np.bool_]:
-    """Which of our tokens an alignment with the fewest insertions, deletions and substitutions keeps."""
+    """Whether each token of `ours` is kept by an alignment with the fewest insertions, deletions and substitutions."""
     table = np.zeros((len(ours) + 1, len(theirs) + 1), dtype=np.int64)
     places = np.arange(len(theirs) + 1)
     table[0] = places
@@ -196,7 +197,7 @@ def _matches(ours: Sequence[str], theirs: Sequence[str]) -> npt.NDArray[np.bool_
 
 
 def fit(translations: Sequence[Translation], references: Sequence[str]) -> DoubtModel | None:
-    """A model for translations that were predicted again; None with fewer than `LEAST` right or wrong words."""
+    """Fit a model on translations that were predicted again; None with fewer than `LEAST` right or wrong words."""
     rows, right, sentences = _observed(translations, references)
     if min(right.sum(), (~right).sum()) < LEAST:
         return None
@@ -210,7 +211,7 @@ def fit(translations: Sequence[Translation], references: Sequence[str]) -> Doubt
 
 
 def measured(translations: Sequence[Translation], references: Sequence[str]) -> DoubtEvidence:
-    """How the doubts of translations agree with their references."""
+    """The agreement of the translations' doubts with their references."""
     pairs = [(each, right_words(each, line)) for each, line in zip(translations, references, strict=True) if each.doubt]
     confidences = [value for each, _ in pairs if each.doubt for value in each.doubt.confidence]
     return evidence(np.array(confidences), np.concatenate([np.zeros(0, np.bool_), *(right for _, right in pairs)]))
@@ -219,9 +220,9 @@ def measured(translations: Sequence[Translation], references: Sequence[str]) -> 
 def _observed(
     translations: Sequence[Translation], references: Sequence[str]
 ) -> tuple[Matrix, npt.NDArray[np.bool_], npt.NDArray[np.int64]]:
-    """The features of all words [N, F], whether each is right [N], and its sentence [N]."""
+    """For N words: their features [N, F], whether each is right [N], and the indices of their sentences [N]."""
     examples = [(features(each), right_words(each, line)) for each, line in zip(translations, references, strict=True)]
-    most = max((rows.shape[1] for rows, _ in examples), default=0)  # a line without probabilities has fewer
+    most = max((rows.shape[1] for rows, _ in examples), default=0)  # a line without probabilities has fewer features
     of_sentences = [(at, *each) for at, each in enumerate(examples) if each[0].shape[1] == most]
     return (
         np.concatenate([np.zeros((0, most)), *(rows for _, rows, _ in of_sentences)]),
@@ -231,11 +232,11 @@ def _observed(
 
 
 def _fitted(rows: Matrix, right: npt.NDArray[np.bool_], names: Sequence[str]) -> DoubtModel:
-    """The regression of standardised features with the highest penalised likelihood, without evidence."""
+    """Fit the regression on standardised features by penalised maximum likelihood; its evidence is empty."""
     from scipy.optimize import minimize  # type: ignore[import-untyped]  # loads slowly
 
     means, deviations = rows.mean(0), rows.std(0)
-    deviations[deviations < 1e-6] = 1.0  # a feature that is always the same
+    deviations[deviations < 1e-6] = 1.0  # constant features
     inputs = np.column_stack([(rows - means) / deviations, np.ones(len(rows))])
     signs = np.where(right, 1.0, -1.0)
 
@@ -251,7 +252,7 @@ def _fitted(rows: Matrix, right: npt.NDArray[np.bool_], names: Sequence[str]) ->
 
 
 def evidence(confidences: Matrix, right: npt.NDArray[np.bool_]) -> DoubtEvidence:
-    """How the confidences [N] of words agree with whether each is right [N]."""
+    """The agreement of the confidences [N] of words with their correctness [N]."""
     from scipy.stats import rankdata  # type: ignore[import-untyped]  # loads slowly
 
     wins, count = right.sum(), len(right)

@@ -1,18 +1,18 @@
-"""Is attention an explanation? The weights beside two measures of what the prediction depends on.
+"""Attention weights compared with two attribution measures of the source words: gradient and erasure.
 
-Rows are words of the translation, columns words of the source.
+Rows are words of the translation, columns are words of the source.
 
 attention: the weights.
-gradient: gradient times input, the sum over the pieces (`nmt.translation.forced_passes.saliency`); with a sign.
-erasure: how much the log-probability of a word falls if a source word is left out (Li, Monroe, Jurafsky 2016,
-    "Understanding neural networks through representation erasure"); with a sign.
+gradient: gradient times input, summed over pieces (`nmt.translation.forced_passes.saliency`); signed.
+erasure: the fall of a word's log-probability if a source word is left out (Li, Monroe, Jurafsky 2016,
+    "Understanding neural networks through representation erasure"); signed.
 
-Weights have no sign, and a word that speaks against the choice matters, too. So measures are compared by their sizes,
-without the sign, as in Jain and Wallace 2019, "Attention is not explanation". Links are another question: for them,
-`nmt.alignment.word_weights.saliency_weights` takes only what speaks for a word, as Ding et al. 2019 do.
+Weights have no sign, and a source word that lowers a probability is also important. Therefore measures are compared by
+absolute value, as in Jain and Wallace 2019, "Attention is not explanation". Word links are a different purpose:
+`nmt.alignment.word_weights.saliency_weights` uses only positive contributions, as Ding et al. 2019 do.
 
-For a model with context, all measures are taken with the sentences before, which stay as they are. The erasure of these
-sentences is measured beside.
+For a model with context, all measures are taken with the unchanged context. The erasure of each context sentence is
+measured separately.
 """
 
 from collections.abc import Sequence
@@ -61,31 +61,31 @@ def explain(
     *,
     keeps: bool = False,
 ) -> Json:
-    """Measure which source words each word of a translation depends on.
+    """Measure how much each word of a translation depends on each source word.
 
     Args:
-        translator: translates; of an ensemble, `gradient` shows the first model, and so do the weights of `target`.
+        translator: the translator; for an ensemble, `gradient` and the weights for `target` are the first model's.
         text: one line that is not blank.
-        target: a translation of it; None for the translator's own.
-        style: how the translation is written.
-        methods: of the measures.
-        context: the sentences before the text, the nearest one last.
-        word: of the translation, by its number from 0 or its spelling; None for all words.
-        keeps: whether the words before the translator's own pins are those without them (`keep_words`).
+        target: a translation of the text; None uses the translator's translation.
+        style: the style of the document.
+        methods: the measures to take.
+        context: the sentences before the text, the nearest last.
+        word: a word of the translation, by its number from 0 or its spelling; None for all words.
+        keeps: keep the words before the translator's first pin as they are without pins (`keep_words`).
 
     Returns:
-        `translation`, a document. `words`: those of `source`, and those of `target` that are explained. `word`: the
-        `number` and `text` of the word that was asked for; None for all. `head`, `shift`: of the weights, as `style`
-        has them, where "auto" is the selection that it stands for; None without attention. `methods`: a matrix for
-        each, None for the weights of a model without attention. `correlation`: for each pair of methods Spearman's rank
-        correlation of the sizes over the source words, for each target word, and its mean. `strongest`: for each target
-        word whether all methods are largest in size at the `same` source word, and for how many words (`count`); None
-        with fewer than two methods. `context`, with sentences before the text
-        and the method `erasure`: the `sentences` that the model saw, and `erasure`, a row for each target word with the
-        fall of its log-probability if each of them is left out; otherwise None. `caution`: how to read this.
+        `translation`: a document. `words`: the words of `source`, and the explained words of `target`. `word`: the
+        `number` and `text` of the given word; None for all words. `head`, `shift`: head and shift of the weights as in
+        `style`, with "auto" resolved to a selection; the head is None without attention. `methods`: {method: matrix},
+        with None for the weights of a model without attention. `correlation`: for each pair of methods, Spearman's rank
+        correlation of absolute values over the source words, for each target word, and its mean. `strongest`: for each
+        target word, whether all methods have their largest absolute value at the `same` source word, and the number of
+        such words (`count`); None with fewer than two methods. `context`: for `erasure` with context, the `sentences`
+        that the model saw, and `erasure`, a row for each target word with the fall of its log-probability if each
+        sentence is left out; otherwise None. `caution`: a note on interpretation.
 
     Raises:
-        UserError: a text is blank or too long, the model has no such head, or the translation no such word.
+        UserError: a text is blank or too long, or the head or the word does not exist.
     """
     if target is None:
         requests = [Request(text, context=context)]
@@ -130,7 +130,7 @@ def explain(
 def _measured(
     translator: Translator, translation: Translation, method: Method, style: Style, rows: slice
 ) -> Matrix | None:
-    """[Tw, Sw] a measure for the target words `rows`."""
+    """A measure [Tw, Sw] for the target words `rows`; None for the weights of a model without attention."""
     if method == "erasure":
         return erasure(translator, translation, rows)
     if method == "gradient":
@@ -141,7 +141,7 @@ def _measured(
 
 
 def gradient(translator: Translator, translation: Translation, rows: slice = slice(None)) -> Matrix:
-    """[Tw, Sw] gradient times input for the target words `rows`."""
+    """Gradient times input [Tw, Sw] for the target words `rows`."""
     source, target, before = ids_of(translator.tokenizer, translation)
     batch = make_batch([source], [target], [0])._replace(context=context_tensor([before])).to(translator.compute.device)
     shares = torch.zeros(len(target_units(translation).labels), len(target) + 1)
@@ -155,7 +155,7 @@ def gradient(translator: Translator, translation: Translation, rows: slice = sli
 
 
 def erasure(translator: Translator, translation: Translation, rows: slice = slice(None)) -> Matrix:
-    """[Tw, Sw] log p(target word) minus its log-probability without the source word, for the target words `rows`."""
+    """The fall of log p(target word) if a source word is left out, [Tw, Sw], for the target words `rows`."""
     source = source_units(translation)
     tokens, _, context = ids_of(translator.tokenizer, translation)
     left = [
@@ -166,16 +166,16 @@ def erasure(translator: Translator, translation: Translation, rows: slice = slic
 
 
 def erasure_of_context(translator: Translator, translation: Translation, rows: slice = slice(None)) -> Matrix:
-    """[Tw, K] log p(target word) minus its log-probability without each of the K sentences before the source."""
+    """The fall of log p(target word) if each of the K context sentences is left out, [Tw, K]."""
     tokens, _, context = ids_of(translator.tokenizer, translation)
     left = [[sentence for place, sentence in enumerate(context) if place != out] for out in range(len(context))]
     return _falls(translator, translation, rows, [ForcedSource(tokens, each) for each in (context, *left)])
 
 
 def _falls(translator: Translator, translation: Translation, words: slice, rows: Sequence[ForcedSource]) -> Matrix:
-    """[Tw, N] how much the log-probability of each target word falls from the first row to each of N others."""
+    """The fall of each target word's log-probability from the first row to each of the N other rows, [Tw, N]."""
     members = target_units(translation).members[:, words]
-    # Pieces after the last word that is asked for change nothing.
+    # Pieces after the last explained word have no effect.
     count = 1 + int(np.flatnonzero(members.any(1)).max(initial=0))
     pieces = tokens_of(translator.tokenizer, translation)[1][:count]
     pinned = [row._replace(pins=translation.pins) for row in rows]
@@ -185,7 +185,7 @@ def _falls(translator: Translator, translation: Translation, words: slice, rows:
 
 
 def correlated(one: tuple[str, Matrix], other: tuple[str, Matrix]) -> dict[str, Any]:
-    """Spearman's rank correlation of the sizes of two measures, for each target word, and its mean."""
+    """Spearman's rank correlation of the absolute values of two measures, for each target word, and its mean."""
     rows = zip(np.abs(one[1]), np.abs(other[1]), strict=True)
     by_word = [rank_correlation(first, second) for first, second in rows]
     known = [value for value in by_word if value is not None]
@@ -194,7 +194,7 @@ def correlated(one: tuple[str, Matrix], other: tuple[str, Matrix]) -> dict[str, 
 
 
 def agreement(matrices: Sequence[Matrix]) -> dict[str, Any] | None:
-    """Whether measures are largest in size at the same source word, for each target word; None for less than two."""
+    """Whether all measures have the largest absolute value at the same source word; None for fewer than two."""
     if len(matrices) < 2 or not matrices[0].size:
         return None
     tops = np.array([np.abs(matrix).argmax(1) for matrix in matrices])

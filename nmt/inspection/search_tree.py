@@ -1,6 +1,6 @@
-"""A search -> the tree of the hypotheses that it kept. Search does not know that it is recorded.
+"""A record of a search as a tree of hypotheses, made without any change to the search.
 
-Search asks for steps and selects the hypotheses that stay open. Both pass through a `BeamRecord`.
+A `BeamRecord` wraps the step function and the state of a search, so it sees every step and every selection.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,12 +21,12 @@ class Node(NamedTuple):
     """A token of a hypothesis, after the node `parent`.
 
     Attributes:
-        parent: the index of the node before it; None for the beginning of the sentence.
-        step: from 0; -1 for the beginning of the sentence.
-        token: its id; None for the beginning of the sentence.
-        log_prob: natural-log probability of the token at its step. total: the sum since the beginning.
-        state: "open" hypotheses go on. "ended" has the end of sentence. "dropped" was good enough for the beam, but
-            the search was over.
+        parent: the index of the previous node; None for the beginning of the sentence.
+        step: the step from 0; -1 for the beginning of the sentence.
+        token: the token id; None for the beginning of the sentence.
+        log_prob: the natural log-probability of the token at its step.
+        total: the sum of log-probabilities from the beginning.
+        state: "open" if the search continued the hypothesis, "ended" for the end of sentence, "dropped" if not.
     """
 
     parent: int | None
@@ -38,7 +38,7 @@ class Node(NamedTuple):
 
 
 class _Watched(NamedTuple):
-    """The state of a search, with the node of each of its hypotheses; -1 for a hypothesis of probability zero."""
+    """The state of a search, with the index of each hypothesis's node; -1 for a hypothesis of probability zero."""
 
     inner: SearchState
     nodes: list[int]
@@ -48,7 +48,7 @@ class _Watched(NamedTuple):
 
 
 class BeamRecord:
-    """The tree of a beam search or a greedy search for one sentence: `nodes`, each after its parent."""
+    """The tree of a beam or greedy search for one sentence; in `nodes`, parents come before children."""
 
     def __init__(
         self, size: int, hook: Callable[[list[int]], None] | None, score: Callable[[float, int], float] | None
@@ -57,42 +57,42 @@ class BeamRecord:
 
         Args:
             size: the number of hypotheses in the beam, 1 for greedy search.
-            hook: called before each step with the tokens that are `certain`.
-            score: that search ranks finished hypotheses by, of a log-probability and a number of tokens with the end of
-                sentence; None if it depends on more than these.
+            hook: called before each step with the tokens of `certain`.
+            score: the search's ranking score of a finished hypothesis, as a function of log-probability and number of
+                tokens with the end of sentence; None if the score depends on more.
         """
         self.size = size
         self._hook, self._score = hook, score
         self.nodes = [Node(None, -1, None, 0.0, 0.0, "open")]
         self._step: Step | None = None
-        self._ids: Sequence[int] | None = None  # of the candidates, by which a search with a shortlist calls its tokens
+        self._ids: Sequence[int] | None = None  # vocabulary ids of a shortlist's tokens
         self._children: dict[tuple[int, int], int] = {}
-        # Log-probabilities of the last step and the node of each row: while search changes them in place, and after.
+        # The last step's log-probabilities and the node of each row: `_pending` until search has changed them in place.
         self._pending: tuple[Tensor, list[int]] | None = None
         self._closed: tuple[Tensor, list[int]]
         self._count = 0
 
     def watch(self, step: Step, state: SearchState) -> tuple[Step, SearchState]:
-        """The step function and the first state to search with in place of these."""
+        """Wrap the step function and the first state of a search, so that the search is recorded."""
         self._step = step
         if isinstance(state, EnsembleState) and state.ids is not None:
             self._ids = state.ids.tolist()
         return self._stepped, _Watched(state, [0])
 
     def finish(self) -> list[Node]:
-        """All nodes, after the search."""
+        """Record the last step, and return all nodes."""
         self._close()
         return self.nodes
 
     def certain(self, nodes: Sequence[int]) -> list[int]:
-        """The common beginning of all hypotheses that may become the best one, as tokens.
+        """The common first tokens of all hypotheses that may become the best hypothesis.
 
-        These are the open ones, and the best finished one unless an open one has a better score so far. Without a score
-        they are the open and all finished ones, and the best hypothesis does begin with these tokens. With a score, it
-        does unless the open hypotheses fall behind a finished one.
+        With a score, these are the open hypotheses, and the best finished one unless an open one has a higher score so
+        far. The result is wrong only if the open hypotheses later fall behind a finished one. Without a score, these
+        are the open and all finished hypotheses, and the result is always right.
 
         Args:
-            nodes: the open hypotheses.
+            nodes: indices of the nodes of open hypotheses.
         """
         rivals = [at for at, node in enumerate(self.nodes) if node.state == "ended"]
         if self._score is not None:
@@ -110,7 +110,7 @@ class BeamRecord:
         self._close()
         nodes = state.nodes
         if self._count:
-            # Hypotheses that have ended keep their row, with probability zero.
+            # Finished hypotheses keep their row, with probability zero.
             nodes = [self._child(parent, token) for parent, token in zip(nodes, tokens.tolist(), strict=True)]
             if self._hook is not None:
                 self._hook(self.certain([node for node in nodes if node >= 0]))
@@ -120,10 +120,10 @@ class BeamRecord:
         return log_probs, weights, _Watched(following, nodes)
 
     def _child(self, parent: int, token: int) -> int:
-        """The node of a hypothesis that goes on; -1 for one of probability zero."""
+        """The node of a continued hypothesis, marked as open; -1 for a finished one or one of probability zero."""
         if parent < 0 or token == EOS:
             return -1
-        if (parent, token) not in self._children:  # search has kept another candidate of the same score
+        if (parent, token) not in self._children:  # search kept another candidate of a tie
             log_probs, rows = self._closed
             log_prob = float(log_probs[rows.index(parent), token])
             if log_prob == float("-inf"):
@@ -140,7 +140,7 @@ class BeamRecord:
         self.nodes.append(Node(parent, self._count - 1, token, log_prob, self.nodes[parent].total + log_prob, state))
 
     def _close(self) -> None:
-        """Add the best candidates of the last step, whose impossible tokens search has set to -inf in place."""
+        """Add the best candidates of the last step, after search has set impossible tokens to -inf in place."""
         if self._pending is None:
             return
         self._closed, self._pending = self._pending, None

@@ -1,7 +1,7 @@
-"""One sentence and the pieces of its translation -> what the model computed at each step.
+"""Computations of the model at each step of a given translation (forced decoding).
 
-The model predicts the pieces again, one step at a time, by the step function of search. So every kind of decoder and an
-ensemble are looked at in the same way, and the log-probabilities are those of the search.
+The model predicts the pieces again, one step at a time, with the step function of search. Thus all decoders and
+ensembles are inspected in the same way, and the log-probabilities equal those of the search.
 """
 
 import contextlib
@@ -23,10 +23,10 @@ from nmt.translation.views import END, ids_of
 
 
 class Vectors(NamedTuple):
-    """The vectors of one attention over a whole target, and which state asks: queries [h, T, D], the rest [h, S, D].
+    """The vectors of one attention over a whole target: queries [h, T, D], keys and values [h, S, D].
 
-    Keys are as the score's equation names them, before `Score.prepare`; `key_of` names what they are or are projected
-    from, if that is not what the values are from. merged [T, C]: what the attention makes of its heads' contexts.
+    `asks` is the decoder state that makes the queries. Keys are before `Score.prepare`, as in the score's equation;
+    `key_of` is the symbol of their input. merged [T, C] is the attention's output from its heads' contexts.
     """
 
     asks: Asks | None
@@ -39,14 +39,14 @@ class Vectors(NamedTuple):
 
 
 class LayerStages(NamedTuple):
-    """How the energies of one attention became weights over a whole target.
+    """The stages from energies to weights of one attention over a whole target.
 
     Attributes:
         attention: the module.
-        heads: [h] the names of its heads.
-        stages: each part [h, T, S], but the centres of windows [h, T].
-        slots: [h, T] that a hard read reads; None for a weighted mean.
-        vectors: what the energies come from; None where they were not asked for.
+        heads: [h] the names of the heads.
+        stages: the stages, each [h, T, S]; the centres of windows are [h, T].
+        slots: [h, T] the slots that a hard read selects; None for a weighted mean.
+        vectors: the vectors from which the energies are computed; None if not requested.
     """
 
     attention: Attention
@@ -56,26 +56,26 @@ class LayerStages(NamedTuple):
     vectors: Vectors | None = None
 
 
-#: Keys and values [1, h, S, D] of attentions, before `Score.prepare`, and the name of what the keys are from.
+#: Keys and values [1, h, S, D] of attentions, before `Score.prepare`, and the symbol of the keys' input.
 Known = dict[Attention, tuple[Tensor, Tensor, str]]
 
 
 class ReadoutVectors(NamedTuple):
-    """What the softmax over the vocabulary saw at each step: features [T, F], and their equation."""
+    """The input of the vocabulary softmax at each step: features [T, F], and their equation."""
 
     features: Tensor
     equation: str
 
 
 class Inspected(NamedTuple):
-    """What the models predicted at each of T steps.
+    """The predictions of the models at each of T steps.
 
     Attributes:
-        tokens: [T] the pieces that they were made to write.
-        log_probs: [T, V] natural logs, on the CPU.
+        tokens: [T] the forced tokens.
+        log_probs: [T, V] natural log-probabilities, on the CPU.
         weights: [H, T, S] attention weights; None without attention.
-        layers: the stages of each attention of the first model; empty if they were not asked for.
-        readout: of the first model; None if vectors were not asked for, and for a mixture over slots.
+        layers: the stages of each attention of the first model; empty if not requested.
+        readout: the readout of the first model; None if vectors were not requested, or for a mixture over slots.
     """
 
     tokens: list[int]
@@ -86,23 +86,23 @@ class Inspected(NamedTuple):
 
     @property
     def of_pieces(self) -> list[float]:
-        """[T] the log-probability of each piece."""
+        """The log-probability of each forced token, [T]."""
         return self.log_probs.gather(1, torch.tensor(self.tokens).unsqueeze(1)).squeeze(1).tolist()
 
     def alternatives(self, count: int) -> list[list[tuple[int, float]]]:
-        """[T] the `count` most probable tokens of each step with their log-probabilities, best first."""
+        """The `count` most probable tokens of each step, [T], with their log-probabilities, best first."""
         values, tokens = self.log_probs.topk(min(count, self.log_probs.shape[1]), 1)
         return [list(zip(*row, strict=True)) for row in zip(tokens.tolist(), values.tolist(), strict=True)]
 
 
 def tokens_of(tokenizer: Tokenizer, translation: Translation) -> tuple[list[int], list[int]]:
-    """The source tokens without the end of sentence, and the target tokens of a translation."""
+    """The source tokens without the end of sentence, and the target tokens with it if the translation has it."""
     source, target, _ = ids_of(tokenizer, translation)
     return source, [*target, *([EOS] * (translation.pieces[-1:] == [END]))]
 
 
 def context_of(tokenizer: Tokenizer, translation: Translation) -> list[list[int]]:
-    """The tokens of each sentence before the source that the model saw, without the end of sentence."""
+    """The tokens of each context sentence that the model saw, without the end of sentence."""
     return [*ids_of(tokenizer, translation)[2]]
 
 
@@ -117,17 +117,17 @@ def inspect(
     pins: Mapping[int, Sequence[int] | Pin] = {},
     temperatures: Mapping[int, float] = {},
 ) -> Inspected:
-    """Let the models of a translator predict `target` from `source`.
+    """Predict `target` from `source` with the models of a translator, by forced decoding.
 
     Args:
-        translator: of one model or an ensemble, in evaluation mode.
+        translator: a translator with one model or an ensemble, in evaluation mode.
         source: tokens without the end of sentence, at least one.
         target: tokens as search returns them, at least one.
-        stages: whether to record how the first model's energies become weights.
-        vectors: whether to record what the energies come from, too, and what becomes of the contexts.
-        context: tokens of the sentences before the source, the nearest one last.
-        pins: the slots that single steps look at.
-        temperatures: what the energies of single steps are divided by before the normaliser, those of all heads.
+        stages: whether to record the stages from energies to weights of the first model.
+        vectors: whether to record also the vectors of the energies and the merged contexts.
+        context: tokens of the sentences before the source, the nearest last.
+        pins: {step: the slots that it attends to}.
+        temperatures: {step: the divisor of the energies of all heads before the normaliser}.
 
     Raises:
         UserError: there are pins, but a model has no attention.
@@ -164,7 +164,7 @@ def inspect(
 
 
 class ForcedSource(NamedTuple):
-    """A source, the sentences before it, and the slots that single steps look at."""
+    """A source, its context, and pins: the slots that single steps attend to."""
 
     source: Sequence[int]
     context: Sequence[Sequence[int]]
@@ -174,7 +174,7 @@ class ForcedSource(NamedTuple):
 def continuations(
     translator: Translator, target: Sequence[int], count: int, rows: Sequence[ForcedSource]
 ) -> list[tuple[list[int], list[float]]]:
-    """For each row, the `count` tokens after `target`, the most probable each, and their log-probabilities."""
+    """For each row, the greedy continuation of `target` by `count` tokens, and their log-probabilities."""
     sequences: list[tuple[list[int], list[float]]] = []
     with torch.inference_mode(), translator.compute.autocast():
         for batch in _batches(translator, rows):
@@ -193,7 +193,7 @@ def continuations(
 
 
 def piece_log_probs(translator: Translator, target: Sequence[int], rows: Sequence[ForcedSource]) -> Tensor:
-    """[R, T] the log-probabilities of the target tokens in each of R rows, on the CPU."""
+    """The log-probabilities [R, T] of the target tokens for each of R rows, on the CPU."""
     batches = []
     with torch.inference_mode(), translator.compute.autocast():
         for batch in _batches(translator, rows):
@@ -210,7 +210,7 @@ def _batches(translator: Translator, rows: Sequence[ForcedSource]) -> Iterator[S
 def _steps(
     translator: Translator, target: Sequence[int], rows: Sequence[ForcedSource]
 ) -> Iterator[tuple[Tensor, Tensor | None]]:
-    """Yield at each target token the log-probabilities [R, V] and weights [R, H, S] of R rows."""
+    """Yield for each target token the log-probabilities [R, V] and the weights [R, H, S] of R rows."""
     state, device = _start(translator, rows), translator.compute.device
     for previous in [BOS, *target[:-1]]:
         log_probs, weights, state = translator.stepper(torch.full((len(rows),), previous, device=device), state)
@@ -218,14 +218,14 @@ def _steps(
 
 
 def _start(translator: Translator, rows: Sequence[ForcedSource]) -> Any:
-    """The state of the stepper before the first step of R rows."""
+    """The stepper's state before the first step, for R rows."""
     batch = make_batch([list(row.source) for row in rows], None, list(range(len(rows))))
     batch = batch._replace(context=context_tensor([row.context for row in rows])).to(translator.compute.device)
     return translator.stepper.start(Source.of(batch, [row.pins for row in rows]))
 
 
 def _layers(model: Seq2Seq, observed: Observed, known: Known) -> list[LayerStages]:
-    """The stages of each attention of a decoder to the source over all steps, on the CPU."""
+    """The stages of each attention from the decoder to the source, over all steps, on the CPU."""
     layers = []
     names = list(model.decoder.heads)
     by_module = {model.decoder.get_submodule(name): calls for name, calls in observed.items()}
@@ -264,7 +264,7 @@ def _layers(model: Seq2Seq, observed: Observed, known: Known) -> list[LayerStage
 
 @contextlib.contextmanager
 def _knowing(attentions: Iterable[nn.Module], known: Known) -> Iterator[None]:
-    """Record what attentions are given to remember, as their heads see it."""
+    """Record in `known` the keys and values of attentions, split into heads."""
 
     def remembering(attention: Attention) -> Callable[..., Memory]:
         def remember(values: Tensor, mask: Tensor, keys: Tensor | None = None, *pins: Any) -> Memory:
@@ -291,6 +291,6 @@ def vectors_of(attention: Attention, queries: Tensor, keys: Tensor, values: Tens
 
 
 def _over_steps(parts: Sequence[Tensor | None], shapes: Sequence[Tensor]) -> Tensor:
-    """Parts of one sentence, which may only broadcast to `shapes` [1, h, 1, S], over all steps: [h, T, S]."""
+    """Concatenate one part of each step, broadcast to `shapes` [1, h, 1, S], to [h, T, S]."""
     whole = [part.expand_as(shape)[0].float().cpu() for part, shape in zip(parts, shapes) if part is not None]
     return torch.cat(whole, 1)

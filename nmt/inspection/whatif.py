@@ -1,4 +1,4 @@
-"""A translation beside that of a changed sentence, prefix or attention, and the difference between them."""
+"""Comparison of a translation with the translation after changes of the sentence, the prefix or the attention."""
 
 import difflib
 import functools
@@ -29,16 +29,16 @@ from nmt.translation.views import can_look
 
 
 class Edits(NamedTuple):
-    """Changes of a translation; None and empty values change nothing.
+    """Changes to the input of a translation; None and empty values change nothing.
 
     Attributes:
-        text: another sentence.
-        prefix: the beginning of the translation.
-        pins: the source pieces that steps look at, alone or with a part of their weight. Numbers after the last source
-            piece are pieces of the sentences before it, if the decoder attends to these.
-        context: other sentences before it; () for none.
-        keep_words: whether the words before the first pinned step stay as they are. Otherwise, and with another prefix,
-            the search is free from the start, and may put another word where a pin holds.
+        text: a new sentence.
+        prefix: a new beginning of the translation.
+        pins: {step: the source pieces that it attends to, with all or a part of its weight}. Numbers after the last
+            source piece are pieces of the context sentences, if the decoder attends to them.
+        context: new context sentences; () for no context.
+        keep_words: whether to keep the words before the first pinned step. Otherwise, and with a new prefix, the search
+            is free from the start and may write another word at a pinned step.
     """
 
     text: str | None = None
@@ -52,7 +52,7 @@ class Edits(NamedTuple):
         return changed or not shows_nothing(self.prefix) or bool(self.pins)
 
 
-#: Pieces by which a word of a sweep may be longer than that of the baseline.
+#: Number of pieces by which a word of a sweep may be longer than the baseline's word.
 ROOM = 8
 
 
@@ -69,31 +69,31 @@ def what_if(
     *,
     keeps: bool = False,
 ) -> Json:
-    """The translation of a sentence, that with the edits, and what differs.
+    """Translate a sentence without and with edits, and compare the translations.
 
     Args:
-        translator: translates.
+        translator: the translator.
         text: one line that is not blank.
-        edits: the changes; without any, `variant` and `differences` are None.
-        style: how the documents are written.
+        edits: the changes; without changes, `variant` and `differences` are None.
+        style: the style of the documents.
         include: the details of the documents.
-        sweep: a step of the translation that looks at each piece in turn, or steps that look at each word; see `swept`.
-        context: the sentences before the text, the nearest one last.
-        prefix: how the translation begins, unless the edits have another beginning.
-        temperature: a step, and what its energies are divided by; see `tempered`.
-        keeps: whether the words before the translator's own pins are those without them (`keep_words`).
+        sweep: a step that attends to each source piece in turn, or a list of steps for each source word; see `swept`.
+        context: the sentences before the text, the nearest last.
+        prefix: the beginning of the translation, unless the edits have another.
+        temperature: a step and the divisor of its energies; see `tempered`.
+        keeps: keep the words before the translator's first pin as they are without pins (`keep_words`).
 
     Returns:
-        `baseline` and `variant`, two documents. `kept`: the number of pieces that the search of the variant was made to
-        begin with, because pins hold after them: of the baseline, or of what is written for the changed text.
+        `baseline` and `variant`: two documents. `kept`: the number of pieces with which the variant had to begin,
+        because later steps are pinned; they are from the baseline, or from the changed text's translation without pins.
         `differences`: `words`, the half-open ranges of words that are the same, changed, deleted or inserted; `steps`,
-        the log-probability of each piece of the baseline without and with the edits, the divergence KL(baseline ||
-        variant) in nats, and `best`, the most probable piece with the edits after the baseline's pieces, with its
+        the log-probability of each baseline piece without and with the edits, the divergence KL(baseline || variant) in
+        nats, and `best`, the most probable piece with the edits after the baseline's earlier pieces, with its
         `best_log_prob`. `sweep`: see `swept`. `temperature`: see `tempered`.
 
     Raises:
-        UserError: the text is blank or too long, the model has no attention to pin, it cannot write the prefix, or
-            there is no such step or piece.
+        UserError: the text is blank or too long, the model has no attention to pin or cannot write the prefix, or a
+            step or piece does not exist.
     """
     requests = [Request(text, prefix, context)]
     ((baseline, *_),) = translator.translate_chunk(keep_words(translator, requests) if keeps else requests)
@@ -117,7 +117,7 @@ def what_if(
         asked = Request(changed, beginning, before, pins)
         if edits.pins and edits.keep_words and shows_nothing(edits.prefix) and not shows_nothing(changed):
             free = baseline
-            if changed != text:  # words of another sentence are not to be kept
+            if changed != text:  # keep words of this sentence's own translation
                 ((free, *_),) = translator.translate_chunk([Request(changed, prefix, before)])
             opening = _opening(translator, free, min(edits.pins), forced_characters(translator, prefix))
             asked = asked._replace(begins=beginning_of(opening))
@@ -140,7 +140,7 @@ def what_if(
 
 
 def _opening(translator: Translator, baseline: Translation, first: int, forced: int) -> list[int]:
-    """The tokens of a translation before the `first` pinned step, and those of its `forced` characters.
+    """The tokens of a translation before the `first` pinned step, at least the tokens of its `forced` characters.
 
     Raises:
         UserError: the translation has no such step.
@@ -156,7 +156,7 @@ def _opening(translator: Translator, baseline: Translation, first: int, forced: 
 
 
 def check_pins(pins: Pins, translation: Translation) -> None:
-    """Raise UserError for pins of steps before the first, or to pieces that the decoder does not attend to."""
+    """Raise UserError for a pin with a negative step, an invalid weight, or a piece that the decoder does not see."""
     if not can_look(translation):
         return
     before = translation.context_weights
@@ -172,7 +172,7 @@ def check_pins(pins: Pins, translation: Translation) -> None:
 
 
 def word_differences(baseline: Sequence[str], variant: Sequence[str]) -> list[Json]:
-    """Ranges of words, in order: their kind, and where they stand on both sides."""
+    """The differences of two word lists, in order: the kind, and the half-open range of words on both sides."""
     kinds = {"equal": "same", "replace": "changed", "delete": "deleted", "insert": "inserted"}
     matcher = difflib.SequenceMatcher(None, baseline, variant, autojunk=False)
     return [
@@ -184,11 +184,10 @@ def word_differences(baseline: Sequence[str], variant: Sequence[str]) -> list[Js
 def _step_differences(
     translator: Translator, baseline: Translation, variant: Translation, context: Sequence[str], pins: Pins
 ) -> list[Json]:
-    """How probable each piece of the baseline is, and if the translator reads the variant's source instead.
+    """The log-probabilities of the baseline's pieces without the edits and with them.
 
-    It reads it after `context` with `pins`.
-
-    `best` is what it would say then after the pieces of the baseline before the step.
+    The edits are the variant's source, `context` and `pins`.
+    `best` is the most probable piece with the edits after the baseline's pieces before the step.
     """
     source, target = tokens_of(translator.tokenizer, baseline)
     changed, _ = tokens_of(translator.tokenizer, variant)
@@ -207,31 +206,31 @@ def _step_differences(
 
 
 def divergences(before: Inspected, after: Inspected) -> list[float]:
-    """[T] KL(before || after) of the distributions of each step, in nats."""
+    """The divergence KL(before || after) of the distributions at each step, [T], in nats."""
     likely = before.log_probs.double()
     terms = likely.exp() * (likely - after.log_probs.double())
     return torch.where(torch.isinf(likely), 0.0, terms).sum(1).clamp(min=0).tolist()
 
 
 def swept(translator: Translator, baseline: Translation, swept_steps: int | Sequence[int]) -> list[Json]:
-    """Steps of a translation with their attention at each place of the source in turn.
+    """Pin steps of a translation to each place of the source in turn.
 
     Args:
-        translator: translates.
+        translator: the translator.
         baseline: the translation.
-        swept_steps: a step, which looks at one piece after the other; or a list of steps that follow one another, such
-            as those of a word, which look at one word after the other, at all its pieces.
+        swept_steps: a step, which is pinned to each source piece in turn; or a list of consecutive steps, such as the
+            steps of a word, which are pinned to all pieces of each source word in turn.
 
     Returns:
-        A row for each piece or word of the source, then of the sentences before, if the decoder attends to these.
-        `source` is the number of the piece, as pins name it, or those of the word; `sentence`, the number of the
-        sentence before, from 0, or None. `log_prob` is that of the baseline's pieces at these steps; `best`, what the
-        model would say there after the pieces before, piece for piece the most probable; if the steps are those of a
-        word, until a word ends, with all its pieces pinned (a search with a beam may write another); `same`, whether it
-        is that of the baseline.
+        A row for each piece or word of the source, then of the context sentences, if the decoder attends to them.
+        `source`: the number of the piece as in pins, or the numbers of the word's pieces. `sentence`: the number of the
+        context sentence, from 0, or None. `log_prob`: the log-probability of the baseline's pieces at these steps.
+        `best`: the greedy continuation at these steps, with log-probability `best_log_prob`; if the steps are a word,
+        it continues with pins until a word ends (a beam search may write another word). `same`: whether `best` equals
+        the baseline.
 
     Raises:
-        UserError: the translation has no such steps, or the model has no attention.
+        UserError: the translation does not have these steps, or the model has no attention.
     """
     whole = isinstance(swept_steps, Integral)
     steps = [operator.index(step) for step in np.atleast_1d(swept_steps).tolist()]
@@ -268,7 +267,7 @@ def swept(translator: Translator, baseline: Translation, swept_steps: int | Sequ
 
 
 def _first_word(translator: Translator, tokens: Sequence[int]) -> int:
-    """How many of these tokens are the first word, or the end of sentence."""
+    """The number of tokens in the first word; the end of sentence is a word of its own."""
     for count in range(2, len(tokens) + 1):
         ends = EOS in tokens[:count]
         if ends or " " in translator.tokenizer.target.decode(tokens[:count]).strip():
@@ -277,15 +276,15 @@ def _first_word(translator: Translator, tokens: Sequence[int]) -> int:
 
 
 def tempered(translator: Translator, baseline: Translation, step: int, temperature: float) -> Json:
-    """What a translation's next piece would be if all heads of a step attended at another temperature.
+    """Predict the piece at a step with the energies of all heads divided by a temperature.
 
     Returns:
-        `step` and `temperature` as given; `pieces`, the most probable ones then and that of the baseline, each with its
-        `text`, its log-probability `before`, and that `after` the change.
+        `step` and `temperature` as given; `pieces`, the most probable pieces after the change and the baseline's piece,
+        each with its `text` and its log-probabilities `before` and `after` the change.
 
     Raises:
-        UserError: there is no such step, the temperature is not from 0.01 to 100, or it would change nothing: the model
-            has no attention to the source, or reads a single piece.
+        UserError: the step does not exist, the temperature is not from 0.01 to 100, or it has no effect: the model has
+            no attention to the source, or reads a single piece.
     """
     attentions = [each for model in translator.stepper.models for each in model.decoder.source_attentions]
     if not attentions:
@@ -311,12 +310,12 @@ def tempered(translator: Translator, baseline: Translation, step: int, temperatu
 
 
 def _reads_one(read: Read) -> bool:
-    """Whether a step reads the heaviest piece alone."""
+    """Whether a step reads only the piece with the largest weight."""
     return not read.is_sum and not (read.enumerates and read.searched != 1)
 
 
 def _step_and_divisor(temperature: object) -> tuple[int, float]:
-    """The step and the divisor of a temperature (UserError for values of another kind)."""
+    """Check and unpack the temperature into step and divisor (UserError for values of other types)."""
     match temperature:
         case [Integral() as step, Real() as divisor] if not {type(step), type(divisor)} & {bool, np.bool_}:
             return int(step), float(divisor)
@@ -324,7 +323,7 @@ def _step_and_divisor(temperature: object) -> tuple[int, float]:
 
 
 def _places(baseline: Translation, of_pieces: bool) -> list[tuple[int | None, str, list[int]]]:
-    """What steps can look at: the sentence before that it is in, its text, and the numbers of its pieces."""
+    """The places that steps can attend to: (number of the context sentence or None, text, numbers of the pieces)."""
     sides: list[tuple[int | None, str, Sequence[str], Sequence[Span | None]]]
     sides = [(None, baseline.source, baseline.source_pieces, baseline.source_spans)]
     if baseline.context_weights is not None:

@@ -1,1 +1,1 @@
-"""The viewer of translations: one set of files for the server's page, for reports and for notebooks."""
+"""The viewer of translations, shared by the server's page, reports and notebooks."""

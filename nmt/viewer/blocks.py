@@ -1,7 +1,7 @@
-"""A page as a list of blocks, and two ways to write it: Markdown, and HTML that holds all it needs.
+"""A page as a list of blocks, written as Markdown or as a self-contained HTML file.
 
-Knows nothing of what the page is about. The HTML loads nothing, runs nothing but the viewer, and follows the reader's
-choice of light or dark.
+The blocks do not depend on the subject of the page. The HTML loads no other files, runs no script except the viewer,
+and follows the reader's light or dark mode.
 """
 
 import base64
@@ -14,20 +14,20 @@ from nmt.viewer import embed
 
 
 class Heading(NamedTuple):
-    """Begins a section."""
+    """The heading of a section."""
 
     text: str
 
 
 class Lines(NamedTuple):
-    """Paragraphs; `lead` for the ones to read first."""
+    """Paragraphs; with `lead`, they are highlighted as the ones to read first."""
 
     lines: list[str]
     lead: bool = False
 
 
 class Linked(str):
-    """A cell's text that leads to sentences of the page: their `lines`, from 1."""
+    """The text of a table cell that links to sentences of the page by their `lines`, from 1."""
 
     lines: Sequence[int]
 
@@ -38,10 +38,10 @@ class Linked(str):
 
 
 class Table(NamedTuple):
-    """Rows of cells, which may be `Linked`.
+    """A table; cells may be `Linked`.
 
-    `marks` colours a row by its judgement, `text` leaves all cells flush left. `best` are (row, column), from 0, of the
-    best figures, which LaTeX sets in bold.
+    `marks` are judgements, which colour the rows. With `text`, all cells are aligned left. `best` are the (row, column)
+    indices, from 0, of the best figures, which LaTeX prints in bold.
     """
 
     header: list[str]
@@ -52,7 +52,7 @@ class Table(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """A PNG with a name for its file and a text for those who cannot see it; and the same as PDF, for print."""
+    """A PNG picture with a name for its file and an alternative text; and the same picture as PDF, for print."""
 
     name: str
     data: bytes
@@ -61,7 +61,7 @@ class Picture(NamedTuple):
 
 
 class Interactive(NamedTuple):
-    """A viewer of sentences, with its id and data (`nmt.viewer.embed.viewer`); Markdown has the pictures instead."""
+    """A viewer of sentences with its id and data (`nmt.viewer.embed.viewer`); Markdown shows the pictures instead."""
 
     name: str
     data: Mapping[str, Any]
@@ -69,27 +69,27 @@ class Interactive(NamedTuple):
 
 
 class Sentence(NamedTuple):
-    """A sentence of a page: its line, from 1, and rows of what a text is, the text and a figure."""
+    """A sentence of a page: its line, from 1, and rows of (kind of text, text, figure)."""
 
     line: int
     rows: list[tuple[str, str, str]]
 
 
 class Sentences(NamedTuple):
-    """The sentences that cells and points of the page lead to, each once. Markdown leaves them out."""
+    """The sentences that cells and points of the page link to, each once. Markdown leaves them out."""
 
     sentences: list[Sentence]
 
 
 class Scatter(NamedTuple):
-    """Sentences as points by two of several scores, which a reader may choose. Markdown leaves it out.
+    """A scatter plot of sentences by the scores of two variants, which the reader may choose. Markdown leaves it out.
 
     Attributes:
-        score: what it is, such as "chrF".
-        names: whose scores they are.
-        lines: of the sentences, from 1, to which the points lead.
-        values: of each name, the score of each sentence from 0 to 100.
-        shown: the names across and up, by their numbers, until a reader chooses others.
+        score: name of the score, such as "chrF".
+        names: names of the variants.
+        lines: line numbers of the sentences, from 1, to which the points link.
+        values: for each variant, the score of each sentence, from 0 to 100.
+        shown: indices of the variants that are first shown on the x and y axes.
     """
 
     score: str
@@ -103,7 +103,7 @@ Block = Heading | Lines | Table | Picture | Interactive | Sentences | Scatter
 
 
 def pictures(blocks: Sequence[Block]) -> Iterator[Picture]:
-    """Every picture of a page, those that stand for a viewer included."""
+    """All pictures of a page, including the pictures that replace a viewer in Markdown."""
     for block in blocks:
         if isinstance(block, Picture):
             yield block
@@ -112,7 +112,7 @@ def pictures(blocks: Sequence[Block]) -> Iterator[Picture]:
 
 
 def as_markdown(blocks: Sequence[Block], title: str) -> str:
-    """Markdown, whose pictures are in the folder `pictures`."""
+    """The page as Markdown; the links to pictures are to the folder `pictures`."""
     parts = [f"# {markdown(title)}"]
     for block in blocks:
         match block:
@@ -131,16 +131,16 @@ def as_markdown(blocks: Sequence[Block], title: str) -> str:
 
 
 def file_name(name: str) -> str:
-    """The file of a picture: what a split may be called, without what a link cannot hold."""
+    """The file name of a picture; characters that are unsafe in links become hyphens."""
     return "".join(char if char.isalnum() or char in "._-" else "-" for char in name) + ".png"
 
 
-#: CSS classes of rows by their judgement; all others are greyed.
+#: CSS classes of rows by judgement; rows with other marks are greyed.
 _CLASSES = {"better": "better", "worse": "worse", "baseline": "baseline"}
 
 
 def as_html(blocks: Sequence[Block], title: str) -> str:
-    """One page with its pictures and its viewer inside it, that asks nothing of any network."""
+    """The page as one HTML file with its pictures and its viewer; it needs no network."""
     parts: list[str] = []
     headings: list[str] = []
     reachable = {each.line for block in blocks if isinstance(block, Sentences) for each in block.sentences}
@@ -173,7 +173,7 @@ def as_html(blocks: Sequence[Block], title: str) -> str:
     # The verdict comes before the contents.
     first = 1 if blocks and isinstance(blocks[0], Lines) and blocks[0].lead else 0
     body = "\n".join([*parts[:first], contents, *parts[first:]])
-    scripted = "<script" in body  # the data of a viewer, or of a plot with a choice; all text is escaped
+    scripted = "<script" in body  # from a viewer or a scatter plot; texts are escaped
     return embed.page(title, f"<main>\n<h1>{_escaped(title)}</h1>\n{body}\n</main>", script=scripted)
 
 
@@ -185,8 +185,8 @@ _FEW_COLUMNS = 3
 
 
 def _table(table: Table, label: str, reachable: Collection[int]) -> str:
-    """A table in a box that scrolls on a narrow screen, by keyboard too."""
-    # Many columns of text would be as narrow as a letter on a phone.
+    """A table in a box that scrolls on a narrow screen, also by keyboard."""
+    # On a phone, many columns of text would become as narrow as a letter.
     kind_of_table = ("text texts" if len(table.header) > _FEW_COLUMNS else "text") if table.text else "figures"
     kinds = [_CLASSES.get(mark, "dim") for mark in table.marks] or [""] * len(table.rows)
     head = "".join(f'<th scope="col">{_escaped(cell)}</th>' for cell in table.header)
@@ -227,13 +227,13 @@ def _sentences(sentences: Sequence[Sentence]) -> str:
                 f"\n<tbody>\n{body}\n</tbody></table>")  # fmt: skip
 
 
-_SIDE, _MARGIN, _TOP = 230, 34, 8  # of the square of a scatter plot, beside it and above it, in CSS pixels
+_SIDE, _MARGIN, _TOP = 230, 34, 8  # a scatter plot's side and margins, in CSS pixels
 
 
 def _scatter(scatter: Scatter, reachable: Collection[int]) -> str:
-    """An SVG of 300 pixels, which fits a phone; the axes are named below it, where long names can break.
+    """A scatter plot as SVG, 300 pixels wide to fit a phone; axis names are below it, where long names can wrap.
 
-    The viewer's `scatter.js` moves the points if a reader chooses other axes.
+    The viewer's `scatter.js` moves the points if the reader chooses other axes.
     """
 
     def place(x: float, y: float) -> tuple[float, float]:
@@ -251,7 +251,7 @@ def _scatter(scatter: Scatter, reachable: Collection[int]) -> str:
         x, y = place(x_score, y_score)
         title = f"<title>line {line}: {x_score:.0f}, {y_score:.0f}</title>"
         circle = f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3">{title}</circle>'
-        # Not a stop of the Tab key: a thousand points would bar the way, and the tables have the same sentences.
+        # Not focusable by Tab: a thousand points would block the way, and the tables link to the same sentences.
         points.append(f'<a href="#line-{line}" tabindex="-1">{circle}</a>' if line in reachable else circle)
     (left, bottom), (right, top) = place(0, 0), place(100, 100)
     lines = (f'<path d="M{left} {top}V{bottom}H{right}M{left} {bottom}L{right} {top}" fill="none" '
@@ -259,7 +259,7 @@ def _scatter(scatter: Scatter, reachable: Collection[int]) -> str:
     size = _MARGIN + _SIDE + 36
     caption = _escaped(f"across: {scatter.score}, {scatter.names[across]}; up: {scatter.score}, {scatter.names[up]}")
     data = ""
-    if len(scatter.names) > 2:  # else there is no choice
+    if len(scatter.names) > 2:  # with two, there is nothing to choose
         values = [[round(value, 1) for value in row] for row in scatter.values]
         known = {**scatter._asdict(), "values": values, "side": _SIDE, "margin": _MARGIN, "top": _TOP}
         data = f'<script type="application/json">{embed.embedded_json(known)}</script>'

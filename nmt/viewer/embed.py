@@ -1,7 +1,7 @@
-"""Viewer and data -> one HTML file that works without any network: the door of reports and notebooks.
+"""Self-contained HTML files with the viewer and its data, for reports and notebooks.
 
-The modules of the viewer are joined into one script. The file's Content-Security-Policy allows this script and this
-style sheet by their hashes, and nothing else: text of a corpus cannot run, whatever it says.
+The modules of the viewer are joined into one script. The file's Content-Security-Policy allows only this script and the
+style sheet, by their hashes, so text from a corpus cannot run as code.
 """
 
 import base64
@@ -17,7 +17,7 @@ from typing import Any
 from nmt.system.terminal import printable
 
 _IMPORT = re.compile(r'^import \{([^}]*)\} from "\./([\w.]+)";\n', re.MULTILINE)
-#: Written by their numbers in JSON, with the same meaning.
+#: Characters that are escaped in JSON.
 _SPELLED = re.compile("[<>&\u2028\u2029\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _EXPORT = re.compile(r"^export ((?:async )?function|class|const) (\w+)", re.MULTILINE)
 
@@ -29,10 +29,10 @@ def static(name: str) -> str:
 
 @functools.cache
 def bundle(entry: str = "report.js") -> str:
-    """A module and everything that it imports as one script, each module in a separate scope.
+    """Join a module and all its imports into one script, each module in a separate scope.
 
     Raises:
-        ValueError: a module uses a form of import or export that is not known here, or imports in a circle.
+        ValueError: a module has an unsupported form of import or export, or the imports are circular.
     """
     done: dict[str, str] = {}
     _add(entry, done, ())
@@ -56,26 +56,26 @@ def _add(name: str, done: dict[str, str], waiting: tuple[str, ...]) -> None:
 
 
 def embedded_json(value: Any) -> str:
-    """JSON for a script element: nothing in it can end the element, begin a comment or command a terminal."""
+    """JSON for a script element: its text cannot end the element, begin a comment or control a terminal."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return _SPELLED.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def policy_hash(text: str) -> str:
-    """What a Content-Security-Policy calls a script or a style sheet."""
+    """The hash source by which a Content-Security-Policy allows a script or a style sheet."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode('ascii')}'"
 
 
 def viewer(identifier: str, data: Mapping[str, Any]) -> str:
-    """The place of a viewer in a page, with its data; `page` adds the script.
+    """The HTML element of a viewer, with its data; `page` adds the script.
 
     Args:
-        identifier: its id in the page, letters, digits and hyphens.
+        identifier: id in the page: lower-case letters, digits and hyphens.
         data: `sentences`, each with a `line`, `translations` (a `name` and a `translation`) and a `reference`; and
             `corpus`, rows of measures, or None.
 
     Raises:
-        ValueError: the identifier is none, or the data have a number that JSON has no word for.
+        ValueError: the identifier is invalid, or the data contain a number that is not finite.
     """
     if not re.fullmatch(r"[a-z][a-z0-9-]*", identifier):
         raise ValueError(f"{identifier!r} cannot be the id of a viewer.")
@@ -87,12 +87,12 @@ def viewer(identifier: str, data: Mapping[str, Any]) -> str:
 
 
 def page(title: str, body: str, *, script: bool = True) -> str:
-    """A whole HTML file that asks nothing of any network.
+    """A complete HTML file that needs no network.
 
     Args:
-        title: of the window, any text.
-        body: HTML, in which every text is escaped already.
-        script: whether the page has viewers; without it, nothing runs.
+        title: title of the window, any text.
+        body: HTML with all texts escaped.
+        script: whether to include the viewer's script; without it, the page runs no script.
     """
     code, style = f"\n{bundle()}\n" if script else "", f"\n{static('style.css')}\n"
     policy = (
@@ -111,7 +111,7 @@ def page(title: str, body: str, *, script: bool = True) -> str:
 
 
 def frame(title: str, body: str, height: int = 720) -> str:
-    """A page inside another page, such as a notebook's: an iframe that cannot reach what is around it."""
+    """An iframe with a page, for example for a notebook; its sandbox has no access to the surrounding page."""
     inside = html.escape(page(title, body), quote=True)
     name = html.escape(printable(title))
     return (

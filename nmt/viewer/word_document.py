@@ -1,4 +1,4 @@
-"""Weights over words, without pieces or a model -> the JSON that the viewer shows."""
+"""Documents for the viewer from words and their weights, without pieces or a model."""
 
 import base64
 from collections.abc import Sequence
@@ -8,12 +8,12 @@ _FULL = 1000  # weights are thousandths
 
 
 def sentence_of_words(source: Sequence[str], target: Sequence[str], weights: Sequence[Sequence[int]]) -> dict[str, Any]:
-    """A translation of which only the words and their weights are known.
+    """The document of a translation of which only the words and their weights are known.
 
     Args:
-        source: S words.
-        target: T words.
-        weights: [T][S] in thousandths.
+        source: S source words.
+        target: T target words.
+        weights: [T][S] weights in thousandths.
     """
     flat = bytes(max(weight > 0, round(255 * min(_FULL, weight) / _FULL)) for row in weights for weight in row)
     stored = {

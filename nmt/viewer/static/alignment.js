@@ -1,4 +1,4 @@
-/** The section of alignments: links, matrix and list of the same weights. */
+/** The section Alignment: the same weights as links, matrix and list. */
 
 import { bar, choice, h, roving, scrolling, table } from "./dom.js";
 import { linksFigure, matrixFigure, rowsAreLeft } from "./figures.js";
@@ -23,7 +23,7 @@ import { sourceNotes } from "./telling.js";
 import { entropyText, number, part, percent, visible } from "./text.js";
 import { waysLine } from "./ways.js";
 
-const LONG = 60; // words; a longer sentence begins with links instead of a matrix
+const LONG = 60; // words; for longer sentences, links are the default instead of the matrix
 const USES = {
   cross: "target to source",
   context: "target to the sentences before",
@@ -31,7 +31,7 @@ const USES = {
   decoder: "target to target",
 };
 
-/** The weights that the settings choose; null without attention. */
+/** The view of the weights selected by the settings; null without attention. */
 export function chosenView(translation, hypothesis, settings) {
   return viewOf(translation, hypothesis, {
     use: settings.get("use", "cross"),
@@ -41,7 +41,7 @@ export function chosenView(translation, hypothesis, settings) {
   });
 }
 
-/** What is lit, as a sentence. */
+/** The highlighted row, column or cell as a sentence. */
 export function selectionText(view, value) {
   if (!value)
     return "Point at a word, tap it, or move to it with the Tab and arrow keys. A click or Enter keeps it lit.";
@@ -128,14 +128,14 @@ function isPartner(view, mask, element, value) {
   return value.column !== undefined && value.row === undefined && at.row !== undefined && mask[at.row][value.column];
 }
 
-/** How the weights are drawn; the grid of all heads needs several. */
+/** The name of the view in which the weights are drawn; "heads" needs several heads. */
 function formOf(view, settings) {
   const usual = view.columns.length > LONG ? "links" : "matrix";
   const form = settings.get("view", usual);
   return form === "heads" && view.heads.length < 2 ? usual : form;
 }
 
-/** Which side of a view asks, in the words of the pictures. */
+/** Labels of rows (queries) and columns (keys), as shown in pictures. */
 const ASKS = {
   cross: ["target, asks", "source, is looked at"],
   context: ["target, asks", "sentences before, are looked at"],
@@ -143,7 +143,7 @@ const ASKS = {
   decoder: ["query, asks", "key, is looked at"],
 };
 
-/** What a mask hides. */
+/** A note on masked weights, by use of attention. */
 const MASKED = {
   decoder: "A row is named by what it predicts: it sees <s> and the pieces before, not this or later ones.",
 };
@@ -181,7 +181,7 @@ function controls(hypothesis, view, settings) {
           "Head",
           selections(view.heads).map((name) => [name, headTitle(name)]),
           view.head,
-          (head) => settings.set({ head, why: "" }), // the section below follows
+          (head) => settings.set({ head, why: "" }), // Why this weight shows the same head
         )
       : null,
     choice(
@@ -217,7 +217,7 @@ function controls(hypothesis, view, settings) {
   );
 }
 
-/** A sentence as words that light their partners; `marks` gives for the number of a word its class and meaning. */
+/** A sentence as words that highlight their partners; `marks` maps word numbers to a class and a tooltip. */
 export function sentence(side, units, axis, selection, label, marks = new Map()) {
   const words = side.words;
   const spoken = h("p", { class: "sentence", dir: side.direction, role: "group", "aria-label": label });
@@ -255,8 +255,8 @@ export function sentence(side, units, axis, selection, label, marks = new Map())
 }
 
 /**
- * Both sentences with lit words, and the weights between them.
- * @param {HTMLElement} box the section's place, cleared first.
+ * Draw the section: settings, status, and the figure of the weights.
+ * @param {HTMLElement} box the container of the section, cleared first.
  */
 export function showAlignment(box, translation, hypothesis, settings, selection, ways) {
   box.replaceChildren();
@@ -334,8 +334,8 @@ function unattended(words) {
 }
 
 /**
- * What the marks of words mean, in words that a screen reader says, too; null without doubts.
- * @param {number[]} faint the source words that the head `by` hardly looks at.
+ * A legend of the marks of words, also for screen readers; null without doubts.
+ * @param {number[]} faint numbers of the source words that get hardly any attention from the heads named in `by`.
  */
 function legend(source, hypothesis, faint, by) {
   const doubt = hypothesis.doubt;
@@ -357,7 +357,7 @@ function legend(source, hypothesis, faint, by) {
   );
 }
 
-/** Light the words of both sentences, and their partners, as they are pointed at or chosen. */
+/** Highlight words of both sentences, and their partners, on hover, focus or selection. */
 export function lightPartners(lines, view, selection) {
   lights(lines, selection, valueOf);
   const mask = strongest(view.weights, 0.75);
@@ -369,7 +369,7 @@ export function lightPartners(lines, view, selection) {
   });
 }
 
-/** Source and target of a translation as lines of words that light each other's partners. */
+/** Show source and target of a translation as lines of words that highlight their partners. */
 export function showSentences(box, translation, hypothesis, settings, selection, ways) {
   const cross = wordsOf(translation, hypothesis, settings);
   const [rows, columns] = [cross?.rows ?? [], cross?.columns ?? []];

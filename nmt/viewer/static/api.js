@@ -1,6 +1,6 @@
-/** Requests to the server; an error has the server's own words. */
+/** Requests to the server; errors carry the server's message. */
 
-/** What the page calls the fields of a request. */
+/** The labels on the page of the fields of a request. */
 const FIELDS = {
   text: "Text",
   "edits.text": "Source",
@@ -18,7 +18,7 @@ const FIELDS = {
 };
 const STEPS = ["pins", "sweep", "temperature"];
 
-/** A message in the words of the page: its fields by their labels, and steps counted from 1. */
+/** A server's message adapted to the page: fields by their labels, and steps counted from 1. */
 function spoken(text, field) {
   const later = (number) => String(Number(number) + 1);
   const plain = text
@@ -34,7 +34,7 @@ function spoken(text, field) {
     .replaceAll(/Give 0 to (\d+)/g, (_, last) => `Give 1 to ${later(last)}`);
 }
 
-/** What a problem document says, in the words of the page: the field, what is wrong, the limit and the cure once. */
+/** The message of a problem document, adapted to the page: field, problem, limit and cure, each once. */
 export function problemText(problem, status) {
   const field = problem?.field?.replace(/^(edits\.)?(pins|temperature)\..*/, "$2");
   const detail = problem?.detail || problem?.title || `The server answered with status ${status}.`;
@@ -48,7 +48,7 @@ export function problemText(problem, status) {
 
 const mostOf = (limit) => `The limit is ${limit.toLocaleString("en")}.`;
 
-/** The JSON of a response; a problem document becomes an error with its own words. */
+/** Send a request and return the response's JSON; a problem document becomes an Error with its message. */
 export async function sent(path, options) {
   const response = await fetch(path, options).catch(() => {
     throw new Error("The server does not answer. Start it again, then try again.");

@@ -1,4 +1,4 @@
-/** Two translations of one sentence side by side: texts with their differences, A, B and A - B. */
+/** Two translations of a sentence side by side: the differences of the texts, and the weights of A, B and A - B. */
 
 import { h, table } from "./dom.js";
 import { matrixFigure } from "./figures.js";
@@ -11,15 +11,15 @@ const SAME_WORDS =
   "Both matrices are for A’s translation; B was forced to produce it. " +
   "For the matrix of B’s own words, choose B under Shown run.";
 
-const SAME = 0.01; // nats: below this, percentages do not show a divergence
+const SAME = 0.01; // nats; smaller divergences do not show in percentages
 
-// A word with the space after it; in scripts without spaces between words, a letter.
+// A word with the space after it; a single letter in scripts without spaces between words.
 const ALONE = "\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\p{Script=Thai}\\p{Script=Lao}\\p{Script=Khmer}";
 const WORD = new RegExp(`(?:[${ALONE}]\\p{M}*|(?:(?![${ALONE}])\\S)+)\\s*`, "gu");
 
 /**
- * The words of two texts, aligned by the longest common subsequence.
- * @returns {{word: string, kind: "same" | "one" | "two"}[]} with the space after a word; "one" is of the first text.
+ * Align the words of two texts by the longest common subsequence.
+ * @returns {{word: string, kind: "same" | "one" | "two"}[]} words with the space after; "one": first text only.
  */
 export function compareWords(one, two) {
   const [first, second] = [one.match(WORD) ?? [], two.match(WORD) ?? []];
@@ -43,7 +43,7 @@ export function compareWords(one, two) {
   return diff;
 }
 
-/** A text with marks where it differs from another. */
+/** A text as an element in which words that differ from another text are marked. */
 export function marked(text, other, direction = "auto") {
   const words = compareWords(text, other).filter(({ kind }) => kind !== "two");
   return h(
@@ -72,12 +72,12 @@ function panel(title, view, selection, signed) {
   );
 }
 
-/** Which of several heads a view is of. */
+/** The head of a view, for titles; "" with a single head. */
 const byHead = ({ heads, head }) => (heads.length > 1 ? `, ${headTitle(head)}` : "");
 
-/** Where the attention of two models differs most, as a sentence. */
+/** A sentence on the word for which the attention of two models differs most. */
 export function mostDifferent(a, b) {
-  // The end of the sentence counts only where there is nothing else.
+  // Ignore the end of the sentence unless there are no other rows.
   const isEnd = ({ end }) => end && a.rows.some((unit) => !unit.end);
   const divergences = a.weights.map((row, at) => (isEnd(a.rows[at]) ? -1 : divergence(row, b.weights[at])));
   const row = divergences.indexOf(Math.max(...divergences));
@@ -93,7 +93,7 @@ export function mostDifferent(a, b) {
   return `Of all words, their attention differs most for “${a.rows[row].label}”: ${says}.`;
 }
 
-/** What both models give to a lit cell, or look at in a lit row, in words. */
+/** A sentence on the weights of both models in the highlighted cell, or on their divergence in the highlighted row. */
 export function bothSaid(a, b, value) {
   if (value?.row === undefined) return "Point at a cell, or move to it with the Tab and arrow keys.";
   const { row, column } = value;
@@ -104,10 +104,10 @@ export function bothSaid(a, b, value) {
 }
 
 /**
- * Two translations of one source.
- * @param {{name: string, translation: object}} one and two: what each model said.
+ * Show two translations of one source.
+ * @param {{name: string, translation: object}} one and `two`: the translations of both models.
  * @param {{name: string, translation: object} | null} same the first's text under the second model (forced), for A - B.
- * @param {import("./state.js").Selection} selection of a word of A or of a cell.
+ * @param {import("./state.js").Selection} selection the highlighted word of A, or cell.
  */
 export function showBeside(box, one, two, same, selection) {
   const [first, second] = [one.translation.hypotheses[0], two.translation.hypotheses[0]];

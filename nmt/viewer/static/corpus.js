@@ -1,12 +1,12 @@
-/** The sentences of a corpus as a table to sort and filter; a click opens one. */
+/** The sentences of a corpus as a table to sort and filter; a click opens a sentence. */
 
 import { choice, entry, h, scrolling } from "./dom.js";
 import { saving } from "./export.js";
 import { tableFigure } from "./figures.js";
 import { number, visible } from "./text.js";
 
-const MOST = 200; // rows that are shown at once
-const DRAWN = 30; // rows of a picture
+const MOST = 200; // maximum number of rows in the table
+const DRAWN = 30; // maximum number of rows in the picture
 const NAMES = {
   line: "line",
   chrf: "chrF",
@@ -25,20 +25,20 @@ const NAMES = {
   end_weight: "weight on the end, %",
 };
 
-/** A box of its own height, which scrolls both ways. */
+/** A box of limited height that scrolls in both directions. */
 function listed(label, table) {
   const box = scrolling(label, table);
   box.classList.add("tall");
   return box;
 }
 
-/** The measures that rows have, in a fixed order. */
+/** The names of the measures that any row has, in a fixed order. */
 export function measuresOf(rows) {
   return Object.keys(NAMES).filter((name) => rows.some((row) => typeof row[name] === "number"));
 }
 
 /**
- * Rows that hold a text (in source, translation or reference), sorted by a measure; rows without it last.
+ * The rows that contain a text (in source, translations or reference), sorted by a measure; rows without it last.
  * @param {object[]} rows
  * @param {{by: string, descending: boolean, text: string}} wish
  */
@@ -81,8 +81,8 @@ export function corpusFigure(list, measures, by, descending) {
 }
 
 /**
- * The section.
- * @param {object[]} rows of the corpus: line, source, translation, reference and measures.
+ * Draw the section Corpus.
+ * @param {object[]} rows with line, source, translation, reference and measures.
  * @param {(line: number) => void | null} open shows a sentence in the other sections.
  * @param {Set<number>} opens the lines that can be opened.
  */
@@ -92,7 +92,7 @@ export function showCorpus(box, rows, settings, open, opens) {
   const descending = settings.get("order") === "down";
   const text = settings.get("find");
   const list = arranged(rows, { by, descending, text });
-  const [first, ...others] = measures; // the texts stand beside the line, where a phone shows them
+  const [first, ...others] = measures; // texts follow the line number, so that a phone shows them
   const headOf = (names) =>
     names.map((name) =>
       h(

@@ -1,4 +1,4 @@
-/** The section of a person's own translation: terms that were obeyed, pairs of the memory, and what is kept. */
+/** The section Your translation: terms that were obeyed, pairs of the memory, and a box for corrections. */
 
 import { post } from "./api.js";
 import { entry, formOf, h, table } from "./dom.js";
@@ -6,13 +6,13 @@ import { obeyed } from "./terms.js";
 import { percent, visible } from "./text.js";
 import { section } from "./viewer.js";
 
-const LONGEST = 10_000; // characters that the memory takes
+const LONGEST = 10_000; // maximum number of characters in the memory
 
-/** Shows a translation in a box to edit; nothing is kept without a click. */
+/** Shows a translation in a box for editing; it is saved only on a click. */
 export class Corrections {
   /**
-   * @param {import("./state.js").Settings} settings hold whether the memory answers.
-   * @param {{corrections: boolean, memory: boolean}} offers of the server.
+   * @param {import("./state.js").Settings} settings tell whether the memory is on.
+   * @param {{corrections: boolean, memory: boolean}} offers the features of the server.
    */
   constructor(settings, offers) {
     Object.assign(this, { settings, offers, drafts: new Map() });
@@ -21,7 +21,7 @@ export class Corrections {
     this.element.hidden = true;
   }
 
-  /** Show the hypothesis of a document that a model has made. */
+  /** Show a hypothesis of a model's document. */
   show(model, document_, hypothesis) {
     const editor = this.editor(model, document_.source.text, hypothesis);
     const parts = [this.origin(hypothesis), obeyed(document_), ...editor];
@@ -29,7 +29,7 @@ export class Corrections {
     this.element.hidden = !this.body.children.length;
   }
 
-  /** Whether a person wrote the translation, and the way to the model's own. */
+  /** A note that a person wrote the translation, and a button for the model's translation; null if neither applies. */
   origin(hypothesis) {
     const isOff = this.settings.get("memory") === "off";
     if (!hypothesis.remembered && !isOff) return null;
@@ -77,7 +77,7 @@ export class Corrections {
     ];
   }
 
-  /** The pairs of the memory that are similar to a source, each with a way into the box. */
+  /** Show the pairs of the memory that are similar to a source, each with a button that copies it into the box. */
   async offer(model, source, place, box) {
     if (!this.offers.memory) return;
     const { matches } = await post("v1/memory", { model: model.id, text: source }).catch(() => ({ matches: [] }));

@@ -1,9 +1,9 @@
-/** A model in words: its languages, its text, how good it is, and what to try. */
+/** Descriptions of a model: its languages, training text and quality, and examples to try. */
 
 import { h } from "./dom.js";
 import { visible } from "./text.js";
 
-/** A model by what tells it from the others, and by its name where that is no path. */
+/** The name of a model, with its id where the id is not a path and not part of the name. */
 export const named = ({ id, name }) => {
   const isNamed = name === id || name.endsWith(`(${id})`) || /[\\/]/.test(id);
   return isNamed ? name : `${name} (${id})`;
@@ -11,7 +11,7 @@ export const named = ({ id, name }) => {
 
 const languagesOf = (model) => model.languages ?? [model.source, model.target].filter(Boolean);
 
-/** How good a model is; the signature of a score says how it was computed. */
+/** The quality of a model as text, and the signature of its score. */
 function quality(model) {
   const { bleu, chrf } = model.validation ?? {};
   const best = chrf === undefined ? bleu && `BLEU ${bleu.toFixed(2)}` : `chrF ${chrf.toFixed(2)}`;
@@ -22,7 +22,7 @@ function quality(model) {
   return { text: `${figure} on ${score.split}`, signature: score.signature };
 }
 
-/** A line on a model: its name, its languages, and how good it is. @returns {(string | Node)[]} */
+/** A line on a model: name, languages and quality. @returns {(string | Node)[]} */
 export function described(model, name) {
   const { text, signature } = quality(model);
   const languages = languagesOf(model).join(" → ");
@@ -30,7 +30,7 @@ export function described(model, name) {
   return [`${name}: ${languages} · `, h("span", { title: signature }, text), " ", note];
 }
 
-/** What a model was trained on, with sentences of its text to click. @returns {Node[]} */
+/** The training text of a model, with example sentences to click. @returns {Node[]} */
 export function tried(model, translate) {
   const { pairs, data } = model.trained_on ?? {};
   const of = data ? ` of ${data}` : "";

@@ -1,4 +1,4 @@
-/** Elements of the page. Text becomes text nodes: nothing here parses HTML. */
+/** Helpers that create elements. Text becomes text nodes: no function here parses HTML. */
 
 import { stopWhereCut } from "./scrolling.js";
 
@@ -24,7 +24,7 @@ export function s(tag, attributes = {}, ...children) {
   return filled(document.createElementNS(SVG, tag), attributes, children);
 }
 
-/** A form, which is not sent: `submit` is called. */
+/** A form that calls `submit` instead of being sent. */
 export function formOf(submit, attributes, ...children) {
   const onsubmit = (event) => {
     event.preventDefault();
@@ -45,17 +45,17 @@ export function choice(label, options, value, change) {
   return h("span", { class: "field" }, h("label", { for: id }, label), select);
 }
 
-/** A labelled input or text area; `kind` is one more class of the field. */
+/** A labelled input or text area; `kind` is an additional class of the field. */
 export function entry(label, control, kind = "") {
   control.id = `field-${++fields}`;
   return h("span", { class: `field ${kind}`.trim() }, h("label", { for: control.id }, label), control);
 }
 
-/** A table from texts, numbers or elements; `scroll` names the box that scrolls, `foot` are rows of sums below. */
+/** A table of texts, numbers or elements; `scroll` is the label of the scrolling box, `foot` are rows of sums. */
 export function table(header, rows, scroll, attributes = {}, foot = []) {
   const cells = (row, tag, more) =>
     row.map((cell) =>
-      // A header without a word is none, for those who hear the table.
+      // For screen readers, an empty header cell is not a header.
       h(
         cell === "" ? "td" : tag,
         { ...(cell === "" ? {} : more), dir: typeof cell === "string" ? "auto" : null },
@@ -78,7 +78,7 @@ export function table(header, rows, scroll, attributes = {}, foot = []) {
   );
 }
 
-/** A box that scrolls by mouse, finger and keyboard. */
+/** A box that scrolls by mouse, touch and keyboard. */
 export function scrolling(label, ...children) {
   return stopWhereCut(h("div", { class: "wide", role: "region", "aria-label": label }, ...children));
 }
@@ -100,8 +100,8 @@ export function bar(share, kind = "") {
 
 /**
  * One tab stop for many elements: arrow keys, Home and End move between them.
- * @param {Element} box listens for the keys.
- * @param {(key: string, from: Element) => Element | null} next the element that a key leads to.
+ * @param {Element} box the element that listens for keys.
+ * @param {(key: string, from: Element) => Element | null} next returns the element to which a key moves.
  */
 export function roving(box, next) {
   box.addEventListener("keydown", (event) => {

@@ -1,4 +1,4 @@
-/** The section of the page that has the sentences of a run's evaluation, beside those of a second run. */
+/** The section Corpus of the page: sentences of a run's evaluation, compared with a second run. */
 
 import { get } from "./api.js";
 import { showCorpus } from "./corpus.js";
@@ -13,11 +13,11 @@ const NOTES = {
     "Disagreement is the Jensen-Shannon divergence of both attentions to the reference, where both are recorded.",
 };
 
-/** Loads the sentences of the chosen models and split, and draws them. */
+/** Loads and draws the sentences of the chosen models and split. */
 export class CorpusSection {
   /**
    * @param {import("./state.js").Settings} settings
-   * @param {(row: object) => void} open translates the sentence of a row.
+   * @param {(row: object) => void} open translates a row's sentence.
    */
   constructor(settings, open) {
     this.settings = settings;
@@ -35,12 +35,12 @@ export class CorpusSection {
     return this.part.element;
   }
 
-  /** The row of a source sentence, if it stands in the corpus. */
+  /** The row of a source sentence; null if it is not in the corpus. */
   row(text) {
     return this.rows.find(({ source }) => source === text.trim()) ?? null;
   }
 
-  /** Load what the models and the split ask for, if it is not loaded yet. */
+  /** Load the sentences for the models and the chosen split, if they are not loaded yet. */
   async update(first, second) {
     const split = first.splits?.includes(this.settings.get("split")) ? this.settings.get("split") : first.splits?.[0];
     const query = new URLSearchParams({ model: first.id, ...(split ? { split } : {}) });
@@ -57,7 +57,7 @@ export class CorpusSection {
     }
     try {
       const evaluation = await get(`v1/corpus?${query}`);
-      if (String(query) !== this.shown) return; // a later choice has overtaken this one
+      if (String(query) !== this.shown) return; // a newer choice has replaced this one
       this.evaluation = evaluation;
       this.rows = evaluation.rows;
       const missing = `${second && named(second)} has not translated the sentences of this split.`;
@@ -65,7 +65,7 @@ export class CorpusSection {
       this.draw();
     } catch (error) {
       if (String(query) !== this.shown) return;
-      this.shown = ""; // the next translation tries again
+      this.shown = ""; // so the next translation tries again
       this.part.body.replaceChildren(h("p", { class: "problem", role: "alert" }, error.message));
     }
   }

@@ -1,4 +1,4 @@
-/** Is attention an explanation? Attention beside gradient times input and erasure, with their rank correlation. */
+/** The section Explanation?: attention compared with gradient times input and erasure, by rank correlation. */
 
 import { post } from "./api.js";
 import { named } from "./described.js";
@@ -17,7 +17,7 @@ const UNITS =
 
 const NAMES = { attention: "attention", gradient: "gradient × input", erasure: "erasure" };
 
-/** A matrix with signed numbers, scaled to the largest of all, so that -1 to 1 are shades. */
+/** A signed matrix divided by its largest absolute value, so that values from -1 to 1 can be shaded. */
 export function scaled(rows) {
   const most = Math.max(1e-12, ...rows.flat().map(Math.abs));
   return rows.map((row) => row.map((value) => value / most));
@@ -29,9 +29,9 @@ const comparedBy = (columns) =>
   "largest in size at the same source word.";
 
 /**
- * The answer of the server as elements.
- * @param {Selection} selection of a word of the translation and of the source, by their numbers.
- * @param {string} by which heads the attention is of, where there are several.
+ * The elements of the server's answer.
+ * @param {Selection} selection the highlighted row and column: numbers of target and source words.
+ * @param {string} by the heads of the attention, as a phrase; "" with a single head.
  */
 export function explained(answer, selection = new Selection(), by = "") {
   const unit = (text, at) => ({ label: visible(text), pieces: [at], word: at, end: false });
@@ -84,7 +84,7 @@ export function explained(answer, selection = new Selection(), by = "") {
   ];
 }
 
-/** What each sentence before the source is worth: the fall of the log-probability without it. */
+/** A table of the erasure of each context sentence: the fall of the log-probability without it. */
 export function erasedContext(answer) {
   if (!answer.context) return [];
   const rows = answer.words.target.map((word, at) => [
@@ -98,20 +98,20 @@ export function erasedContext(answer) {
   ];
 }
 
-/** The section: a button, because the methods cost many passes of the model. The address holds that it was pressed. */
+/** The section; a button starts the methods, which need many model passes. The address records that it was pressed. */
 export class Explanation {
   /**
-   * @param {HTMLElement} box the place of the section.
-   * @param {import("./state.js").Settings} settings of the page.
+   * @param {HTMLElement} box the container of the section.
+   * @param {import("./state.js").Settings} settings the settings of the page.
    */
   constructor(box, settings) {
     Object.assign(this, { box, settings, shown: null, isAnswered: false, selection: new Selection() });
   }
 
   /**
-   * Show the button for a translation, and the answer if the address asks for it.
-   * @param {string | null} target the text that is explained; null for the model's own translation.
-   * @param {{head: string, shift: number}} view the heads whose attention is shown, and where each row stands.
+   * Show the button for a translation, and the answer if the address requests it.
+   * @param {string | null} target the text to explain; null for the model's translation.
+   * @param {{head: string, shift: number}} view the heads and the shift of the attention.
    */
   show(translation, model, target, view) {
     const asked = { model: model.id, text: translation.source.text, ...(target === null ? {} : { target }) };
@@ -148,7 +148,7 @@ export class Explanation {
     if (wanted) this.answer(body);
   }
 
-  /** Compute the measures. @param {{row?: number, column?: number} | null} words that are chosen, by their numbers. */
+  /** Compute the measures. @param {{row?: number, column?: number} | null} words the numbers of the chosen words. */
   ask(words = null) {
     if (words) this.selection.restore(words);
     this.settings.set({ explain: "yes" });
@@ -156,15 +156,15 @@ export class Explanation {
   }
 
   async answer(body) {
-    if (this.isAnswered) return; // or being answered
+    if (this.isAnswered) return; // answered, or in progress
     this.isAnswered = true;
-    const { result, selection, by } = this; // another translation has others
+    const { result, selection, by } = this; // kept, because another translation replaces them
     result.replaceChildren(h("p", {}, "Computing …"));
     try {
       result.replaceChildren(...explained(await post("v1/explain", body), selection, by));
     } catch (error) {
       result.replaceChildren(h("p", { class: "problem", role: "alert" }, error.message));
-      if (result === this.result) this.isAnswered = false; // another click tries again
+      if (result === this.result) this.isAnswered = false; // so another click tries again
     }
   }
 }

@@ -1,4 +1,4 @@
-/** Every figure as a file: SVG, PNG, JSON, Pharaoh. */
+/** Export of figures as files: SVG, PNG, JSON, Pharaoh. */
 
 import { h, s } from "./dom.js";
 
@@ -11,7 +11,7 @@ function download(name, data, type) {
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
 
-/** An SVG element as the text of a file of its own: dark ink on white. */
+/** The text of a standalone SVG file of an SVG element, in dark ink on white. */
 export function svgText(picture) {
   const copy = picture.cloneNode(true);
   const [, , width, height] = copy.getAttribute("viewBox").split(" ");
@@ -41,8 +41,8 @@ async function pngOf(text) {
 
 /**
  * Buttons that save a figure.
- * @param {string} name of the files, without ending.
- * @param {{svg?: () => SVGElement, json?: () => any, pharaoh?: () => string}} forms makers of each form.
+ * @param {string} name the name of the files, without suffix.
+ * @param {{svg?: () => SVGElement, json?: () => any, pharaoh?: () => string}} forms a function for each format.
  */
 export function saving(name, forms) {
   const button = (label, save) => h("button", { type: "button", class: "small", onclick: save }, label);

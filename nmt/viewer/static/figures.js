@@ -1,23 +1,23 @@
-/** Weights as pictures: links between two columns of words, and a matrix; both are plain SVG. */
+/** Pictures as plain SVG: links between words, matrices, bars and tables. */
 
 import { s } from "./dom.js";
 import { percent, shortened } from "./text.js";
 
 const ROW = 26;
-const LETTER = 8; // pixels, about the width of a letter
-/** About the width of a text in pixels. */
+const LETTER = 8; // approximate width of a letter in pixels
+/** The approximate width of a text in pixels. */
 export const widthOf = (text) =>
   [...text].reduce((sum, char) => sum + (char.codePointAt(0) < 0x2e80 ? LETTER : 15), 0);
 const widestOf = (texts) => Math.max(3 * LETTER, ...texts.map(widthOf));
 
-/** Self-attention has the side that asks at the left, as BertViz draws it; else the source is left, as it is read. */
+/** Whether rows (queries) are at the left: in self-attention, as in BertViz; otherwise the source is at the left. */
 export const rowsAreLeft = (view) => view.use === "encoder" || view.use === "decoder";
 
 /**
- * Links: source words at the left, target words at the right, a line for each weight; of self-attention see above.
- * @param {object} view of `viewOf`.
- * @param {boolean[][]} mask which weights are drawn.
- * @param {number} width in pixels.
+ * Links between two columns of words, with a line for each weight; for the sides see `rowsAreLeft`.
+ * @param {object} view the result of `viewOf`.
+ * @param {boolean[][]} mask the weights to draw.
+ * @param {number} width the width in pixels.
  */
 export function linksFigure(view, mask, width) {
   const column = Math.round(width * 0.36);
@@ -104,13 +104,13 @@ export function linksFigure(view, mask, width) {
   );
 }
 
-/** The colours of a cell of a picture: [fill, opacity, ink]; a negative weight has another hue. */
+/** The colours of a matrix cell: [fill, opacity, ink]; negative weights have another hue. */
 function cellColours(weight) {
   const strength = Math.min(1, Math.abs(weight));
   return [weight < 0 ? "#a84300" : "#1f5fa8", strength, strength > 0.55 ? "#ffffff" : "#1c1e21"];
 }
 
-/** A matrix as a picture: rows downwards, columns with slanted labels, weights in per cent. */
+/** A picture of a matrix with slanted column labels and weights in per cent. */
 export function matrixFigure(view, mask, title = "") {
   const widest = (units, most) => widestOf(units.map((unit) => shortened(unit.label, most)));
   const corners = (view.sides ?? []).map((says) => `${says.split(",")[0]} →`);
@@ -185,8 +185,8 @@ export function matrixFigure(view, mask, title = "") {
 }
 
 /**
- * Labelled bars, one below the other, to the right from zero and to the left below it.
- * @param {{label: string, value: number, says: string}[]} rows the text of each value stands at the right.
+ * A picture of labelled horizontal bars, to the right for positive and to the left for negative values.
+ * @param {{label: string, value: number, says: string}[]} rows `says` is the text at the right of a bar.
  */
 export function barsFigure(rows, title) {
   const left = widestOf(rows.map(({ label }) => shortened(label, 20))) + 14;
@@ -213,10 +213,10 @@ export function barsFigure(rows, title) {
 }
 
 /**
- * A table as a picture: texts flush left, numbers flush right.
+ * A picture of a table, with texts aligned left and numbers aligned right.
  * @param {string[]} header
- * @param {(string | number)[][]} rows as texts; those of a column of numbers are numbers already spelled.
- * @param {boolean[]} isText whether a column has texts.
+ * @param {(string | number)[][]} rows cells as formatted text.
+ * @param {boolean[]} isText whether a column contains texts.
  */
 export function tableFigure(header, rows, isText, title) {
   const cells = rows.map((row) => row.map((cell, at) => (isText[at] ? shortened(String(cell), 44) : String(cell))));
@@ -244,7 +244,7 @@ export function tableFigure(header, rows, isText, title) {
   return picture;
 }
 
-/** Which of bars `step` pixels apart have room for their words: the highest first. @returns {Set<number>} */
+/** The indices of bars, `step` pixels apart, that get a label; the highest bars first. @returns {Set<number>} */
 export function labelled(values, step) {
   const places = [];
   const order = values.map((_, at) => at).sort((one, two) => (values[two] ?? 0) - (values[one] ?? 0));
@@ -252,11 +252,11 @@ export function labelled(values, step) {
   return new Set(places);
 }
 
-/** A bar for each piece, with the window's centre and Gaussian where there is one; as wide as `width`, if it can be. */
+/** A bar for each piece, with the window's centre and Gaussian if it has them; `width` pixels wide if possible. */
 export function windowFigure(pieces, values, { centre = null, sigma = null, radius = null, factor = null }, width) {
   const step = Math.max(2, Math.min(56, (width - 40) / pieces.length));
   const named = labelled(values, step);
-  const whole = step * pieces.length + 40; // the last label leans out
+  const whole = step * pieces.length + 40; // room for the slanted last label
   const [bottom, high] = [150, 128];
   const most = Math.max(1e-9, ...values.map((value) => value ?? 0));
   const x = (place) => 12 + step * (place + 0.5);

@@ -1,11 +1,11 @@
-/** A place for a document: it is translated as a whole, and comes back in its own format. */
+/** A form for a document, which is translated as a whole and returned in its format. */
 
 import { sent } from "./api.js";
 import { entry, formOf, h } from "./dom.js";
 
 /**
- * @param {string[]} endings of documents that the server reads; [] if it reads none.
- * @param {() => Object<string, string>} fields of the request: the model, the languages, the terms.
+ * @param {string[]} endings suffixes of the documents that the server reads; [] if none.
+ * @param {() => Object<string, string>} fields returns the fields of the request: model, languages, terms.
  */
 export function filePlace(endings, fields) {
   const title = h("summary", {}, "Translate a file");

@@ -1,4 +1,4 @@
-/** All heads at once: a small matrix for each, a row of them for each layer. */
+/** All heads in a grid: a small matrix for each head, and a row for each layer. */
 
 import { choice, roving, s } from "./dom.js";
 import { widthOf } from "./figures.js";
@@ -6,12 +6,12 @@ import { valueOf } from "./matrix.js";
 import { percent, shortened } from "./text.js";
 import { headTitle, layerOf, partners, viewOf } from "./weights.js";
 
-const MOST = 8; // panels of a row, as in the pictures of nmt/drawing
+const MOST = 8; // maximum number of panels in a row, as in nmt/drawing
 
-/** The layers of heads in order; one without a name where there is a single attention. */
+/** The layers of heads in order; [""] for a single attention. */
 export const layersOf = (heads) => [...new Set(heads.map(layerOf))];
 
-/** The choice between the grid of the model and that of a layer; null where there is one layer. */
+/** The choice of the layers in the grid: all layers or a single layer; null for a model with one layer. */
 export function layerChoice(view, settings) {
   const layers = layersOf(view.heads);
   if (layers.length < 2) return null;
@@ -19,7 +19,7 @@ export function layerChoice(view, settings) {
   return choice("Heads of", options, settings.get("layer"), (layer) => settings.set({ layer }));
 }
 
-/** The views of the heads that are shown, row by row. */
+/** The views of the heads in the grid, row by row. */
 export function viewsOf(translation, hypothesis, view, layer) {
   const rows = layersOf(view.heads)
     .filter((each, _, layers) => !layers.includes(layer) || each === layer)
@@ -31,7 +31,7 @@ export function viewsOf(translation, hypothesis, view, layer) {
   return cut.map((names) => names.map((head) => viewOf(translation, hypothesis, { use, head, unit, shift })));
 }
 
-/** What a head does, in one sentence: where its heaviest rows look. */
+/** A description of a head: the two rows with the largest weights, and where they look. */
 export function headSays(view) {
   const best = view.rows
     .map((unit, row) => ({ unit, ...(partners(view, "row", row)[0] ?? { weight: 0, at: 0 }) }))
@@ -43,7 +43,7 @@ export function headSays(view) {
   return `${headTitle(view.head)}: ${named.join(", ") || "no weight"}`;
 }
 
-/** How to read the grid, and what a click does. */
+/** A note on how to read the grid, and on the effect of a click. */
 export function headsNote({ heads, sides }) {
   const titled = heads[0].includes(".") ? "A title is layer.head: 2.1 is layer 2, head 1." : "A title is a head.";
   const opens = "Click a small matrix to open that head in the large one.";
@@ -51,9 +51,9 @@ export function headsNote({ heads, sides }) {
 }
 
 /**
- * The grid as one picture.
- * @param {object[][]} grid of `viewsOf`.
- * @param {number} width in pixels, which cells become narrower for; they have at least 5.
+ * A picture of the grid.
+ * @param {object[][]} grid the result of `viewsOf`.
+ * @param {number} width the width in pixels; cells shrink to fit, down to 5 pixels.
  */
 export function headsFigure(grid, width) {
   const [view] = grid[0];
@@ -61,7 +61,7 @@ export function headsFigure(grid, width) {
   const across = Math.max(...grid.map((row) => row.length));
   const longest = (units) => 0.78 * Math.max(...units.map(({ label }) => widthOf(shortened(label, 14)))) + 10;
   const beside = (margin) => Math.floor(((width - margin) / across - 14) / columns);
-  const named = beside(longest(view.rows)) >= 9; // smaller ones have no room for words
+  const named = beside(longest(view.rows)) >= 9; // smaller cells have no room for words
   const [left, above] = named ? [longest(view.rows), longest(view.columns)] : [4, 4];
   const cell = Math.max(5, Math.min(20, beside(left)));
   const [wide, high] = [cell * columns + 14, cell * rows + 24];
@@ -132,9 +132,9 @@ function panel(view, cell, place, first) {
 }
 
 /**
- * The grid of heads, live: a word that is lit is framed in all of them, a click shows one head alone.
- * @param {(head: string) => void} open shows a head.
- * @param {(text: string) => void} say tells what a head does.
+ * The interactive grid of heads: a highlighted word is framed in all heads, and a click opens a head.
+ * @param {(head: string) => void} open opens a head.
+ * @param {(text: string) => void} say shows the description of a head.
  */
 export function headsBox(grid, width, selection, open, say) {
   const picture = headsFigure(grid, width);

@@ -1,4 +1,4 @@
-/** A matrix of weights as a table that the arrow keys walk. */
+/** A matrix of weights as a table with arrow key navigation. */
 
 import { bar, h, roving } from "./dom.js";
 import { coverage, entropies, shade } from "./weights.js";
@@ -27,11 +27,11 @@ function cellOf(view, row, column, mask, signed) {
 }
 
 /**
- * A grid of weights; hover, focus and tap light a cell.
- * @param {object} view of `viewOf`.
- * @param {boolean[][]} mask which weights show their number.
- * @param {import("./state.js").Selection} selection what is lit.
- * @param {{label: string, signed?: boolean, bars?: boolean}} options a caption; `bars` adds entropy and coverage.
+ * A table of weights; hover, focus and tap highlight a cell.
+ * @param {object} view the result of `viewOf`.
+ * @param {boolean[][]} mask the weights that are shown as numbers.
+ * @param {import("./state.js").Selection} selection the highlighted row, column or cell.
+ * @param {{label: string, signed?: boolean, bars?: boolean}} options `bars` adds entropy and coverage.
  */
 export function matrixTable(view, mask, selection, { label, signed = false, bars = false }) {
   const entropy = entropies(view.weights);
@@ -97,7 +97,7 @@ export function matrixTable(view, mask, selection, { label, signed = false, bars
   return edgeWhereCut(h("div", { class: "wide" }, grid));
 }
 
-/** What the choice of "Show each row at" has done; "" where rows stand at what they predict. */
+/** A note on the effect of "Show each row at"; "" if rows are at the pieces that they predict. */
 export function shiftNote(view) {
   if (!view.shift) return "";
   const empty = view.rows.filter((_, row) => view.weights[row].every((weight) => weight === 0));
@@ -108,7 +108,7 @@ export function shiftNote(view) {
   return h("p", { class: "note" }, says);
 }
 
-/** The row, column or cell that an element stands for; null for none. */
+/** The row, column or cell that an element represents; null if none. */
 export function valueOf(element) {
   const owner = element.closest("[data-row], [data-column]");
   if (!owner) return null;
@@ -118,7 +118,7 @@ export function valueOf(element) {
   return value;
 }
 
-/** Whether an element is lit: it lies in the lit row or column, or is the lit cell's head or cell. */
+/** Whether an element is highlighted: in the highlighted row or column, or as the highlighted cell or its header. */
 export function isLit(element, value) {
   if (!value) return false;
   const cell = valueOf(element);

@@ -1,15 +1,15 @@
-/** The normalisers of nmt/attention/normalisers.py: shares from energies, their numbers, other temperatures. */
+/** The normalisers of nmt/attention/normalisers.py: shares from energies, worked numbers, temperatures. */
 
 import { h } from "./dom.js";
 import { number, percent, visible } from "./text.js";
 import { entropies } from "./weights.js";
 
-/** The numbers of a head in the normaliser's equation: {tau}, {s} or {alpha}; {} for one that is not known here. */
+/** The values of the normaliser's symbols for a head: {tau}, {s} or {alpha}; {} for an unsupported normaliser. */
 export function symbolsOf(stage, head) {
   return Object.fromEntries(Object.entries(stage.symbols ?? {}).map(([name, values]) => [name, values[head]]));
 }
 
-/** The energies of the visible slots with the window's bias; null for the others. */
+/** The energies plus the window's bias; null for slots that are not visible. */
 export function logitsOf(row) {
   return row.energies.map((energy, at) =>
     row.visible[at] && energy !== null ? energy + (row.bias?.[at] ?? 0) : null,
@@ -29,7 +29,7 @@ export function threshold(logits, alpha) {
   return (low + high) / 2;
 }
 
-/** The shares of logits divided by a temperature; null for a normaliser that is not known here. */
+/** The shares of logits that are divided by a temperature; null for an unsupported normaliser. */
 export function sharesAt(logits, symbols, temperature = 1) {
   const cooled = logits.map((value) => (value === null ? null : value / temperature));
   const known = cooled.filter((value) => value !== null);
@@ -50,9 +50,9 @@ export function sharesAt(logits, symbols, temperature = 1) {
 }
 
 /**
- * What a reader needs to make the shares from the energies by hand: a column of the table, and its last rows.
+ * The intermediate values from energies to shares, to check by hand: a table column, and the rows at its foot.
  * @returns {{title: string, values: (number | null)[], foot: {name: string, energy?: number, value: number}[]} | null}
- *   null for a normaliser that is not known here; each row of the foot has a value of the column.
+ *   null for an unsupported normaliser; `value` in the foot belongs to the same column.
  */
 export function workedColumn(stage, row, head) {
   const [logits, symbols] = [logitsOf(row), symbolsOf(stage, head)];
@@ -84,7 +84,7 @@ export function workedColumn(stage, row, head) {
   return { ...column, foot: [{ name: "sum", value: column.sum }] };
 }
 
-/** How a normaliser with other numbers than the plain softmax makes the share of a slot, in one sentence. */
+/** A sentence on the computation of a slot's share by a normaliser other than the plain softmax. */
 export function normaliserLine(stage, row, head, at) {
   const [logits, symbols] = [logitsOf(row), symbolsOf(stage, head)];
   const known = logits.filter((value) => value !== null);
@@ -115,20 +115,20 @@ export function normaliserLine(stage, row, head, at) {
   return `${begin}: ${share}.`;
 }
 
-/** The weights of a row at another temperature; null for a normaliser that is not known here. */
+/** The weights of a row at a temperature; null for an unsupported normaliser. */
 export function weightsAt(stage, row, head, temperature) {
   const shares = sharesAt(logitsOf(row), symbolsOf(stage, head), temperature);
   return shares && shares.map((share, at) => share * (row.factor?.[at] ?? 1));
 }
 
 /**
- * A slider that divides the energies by a temperature; null where the normaliser is not known here.
- * @param {(weights: number[]) => void} draw shows the weights that they become.
- * @param {((temperature: number) => Promise<object>) | null} ask what the model would write; null without a model.
+ * A slider for a temperature that divides the energies; null for an unsupported normaliser.
+ * @param {(weights: number[]) => void} draw shows the resulting weights.
+ * @param {((temperature: number) => Promise<object>) | null} ask requests the model's output; null without a model.
  */
 export function temperatureSlider(stage, row, head, at, piece, draw, ask) {
   const baseline = weightsAt(stage, row, head, 1);
-  // What does not lead to the recorded weights, a learned part of the reader's for example, is not played with.
+  // No slider if the recorded weights cannot be reproduced, for example with a learned normaliser of a user.
   if (!baseline || baseline.some((value, slot) => Math.abs(value - row.weights[slot]) > 5e-3)) return null;
   const text = h("output", { class: "dim" });
   const input = h("input", { type: "range", min: -1, max: 1, step: 0.05, value: 0 });
@@ -159,7 +159,7 @@ export function temperatureSlider(stage, row, head, at, piece, draw, ask) {
   );
 }
 
-/** A button that asks what the model would write at the temperature of the slider, and its answer. */
+/** A button that requests the model's output at the slider's temperature, and a place for the answer. */
 function askButton(ask) {
   const says = h("p", { role: "status" });
   const go = async () => {
@@ -173,7 +173,7 @@ function askButton(ask) {
   return [h("button", { type: "button", onclick: go }, "What would the model write at this temperature?"), says];
 }
 
-/** The most probable pieces of a step at another temperature, and what they were before. */
+/** A sentence on the most probable pieces of a step at a temperature, with their probabilities before. */
 export function temperedLine({ step, temperature, pieces }) {
   const share = (log) => percent(log === null ? 0 : Math.exp(log));
   const named = pieces.map(({ text, before, after }) => `“${visible(text)}” ${share(after)} (${share(before)})`);

@@ -1,20 +1,20 @@
-/** A weight down to its numbers: who asks, the vectors that meet in the score, the normaliser, context and readout. */
+/** The numbers behind a weight: query state, vectors of the score, context and readout. */
 
 import { h, s } from "./dom.js";
 import { number, percent, visible } from "./text.js";
 import { headTitle } from "./weights.js";
 
-const FIRST = 4; // components as numbers; the rest is a strip
-const LISTED = 8; // parts of a line that are seen at once
+const FIRST = 4; // components shown as numbers; all known components are shown as a strip
+const LISTED = 8; // parts of a line that are shown without a click
 
-/** The vector `at` of a head in vectors [h, N, D]: its first components, and how many it has in all. */
+/** The vector `at` of a head in vectors [h, N, D]: its first components, and its full size. */
 export function vectorOf(part, head, at) {
   const [, count, size] = part.shape;
   const from = (head * count + at) * part.shown;
   return { values: part.data.slice(from, from + part.shown), size };
 }
 
-/** Text with the numbers of a step and a slot, from 1, in place of t and j: "W q_t" -> "W q_2". */
+/** Replace t and j in a formula by the numbers, from 1, of a step and a slot: "W q_t" -> "W q_2". */
 export function filled(text, t, j) {
   return text
     .replaceAll("(t-1)", String(t - 1))
@@ -23,7 +23,7 @@ export function filled(text, t, j) {
     .replace(/(?:_|row )j\b/g, (match) => match.replace("j", String(j)));
 }
 
-/** "0.5 × 2.0 + … ": the first products of a sum of many. */
+/** The first products of a dot product, and the sum of the others: "0.5 × 2.0 + …". */
 function products(left, right, size, sum) {
   const signed = (value) => (value < 0 ? `(${number(value, 3)})` : number(value, 3));
   const terms = left.slice(0, FIRST).map((value, at) => `${signed(value)} × ${signed(right[at])}`);
@@ -33,11 +33,11 @@ function products(left, right, size, sum) {
 }
 
 /**
- * A line: a text, after it a vector if there is one, and the lines of which it consists.
+ * A line of a derivation: a text, an optional vector after it, and optional sub-lines.
  * @typedef {{text: string, vector?: {values: number[], size: number}, parts?: Line[]}} Line
  */
 
-/** Which state asks, and what it has read. @returns {Line} */
+/** The line on the state that makes the query, and on the words that it has read. @returns {Line} */
 function asksLine(vectors, head, step, target) {
   const t = step + 1;
   const query = vectorOf(vectors.queries, head, step);
@@ -55,7 +55,7 @@ function asksLine(vectors, head, step, target) {
   return { text: `Who asks: ${state}, ${filled(says, t, 0)}. ${read} ${queryText}`, vector: query };
 }
 
-/** What an energy is made of, in the order of its equation. @returns {Line[]} */
+/** The derivation of an energy, in the order of its equation. @returns {Line[]} */
 export function energyLines(stage, head, step, at, piece, target) {
   const { vectors } = stage;
   const [t, j] = [step + 1, at + 1];
@@ -96,7 +96,7 @@ export function energyLines(stage, head, step, at, piece, target) {
   return lines;
 }
 
-/** The sum of the weights that a slot got before a step. */
+/** The coverage: the sum of a slot's weights in all steps before a step. */
 function coverageBefore(stage, head, step, at) {
   const [, steps, slots] = stage.shape;
   let sum = 0;
@@ -104,7 +104,7 @@ function coverageBefore(stage, head, step, at) {
   return sum;
 }
 
-/** The weights by which a head reads the values at a step; one for a hard read. @returns {number[]} */
+/** The weights with which a head reads the values at a step; one-hot for a hard read. @returns {number[]} */
 function readWeights(stage, head, step) {
   const [, steps, slots] = stage.shape;
   const at = head * steps + step;
@@ -112,7 +112,7 @@ function readWeights(stage, head, step) {
   return stage.weights.slice(at * slots, (at + 1) * slots);
 }
 
-/** The context of a head at a step; null where a window adds what is not known here. */
+/** The context vector of a head at a step; null if a window adds vectors, which are not in the document. */
 function contextOf({ vectors, ...stage }, head, step) {
   if (vectors.made.context.includes("r_tj")) return null;
   const sum = new Array(vectors.values.shown).fill(0);
@@ -124,7 +124,7 @@ function contextOf({ vectors, ...stage }, head, step) {
   return { values: sum, size: vectors.values.shape[2] };
 }
 
-/** The context as a weighted sum of values, what becomes of it, and what the softmax over the vocabulary sees. */
+/** The lines on the context as a weighted sum of values, the output, and the input of the vocabulary softmax. */
 export function contextLines(stage, head, step, at, pieces, hypothesis) {
   const { vectors, heads } = stage;
   const { made: recipes } = vectors;
@@ -177,7 +177,7 @@ export function contextLines(stage, head, step, at, pieces, hypothesis) {
   return lines;
 }
 
-/** A vector: its first components as numbers, all that are known as a strip of colours. */
+/** An element for a vector: its first components as numbers, and all known components as a strip of colours. */
 function vectorElement({ values, size }) {
   const more = size > FIRST;
   const texts = values.slice(0, FIRST).map((value) => number(value, 3));
@@ -215,7 +215,7 @@ function strip(values, size) {
   );
 }
 
-/** A line as an item of a list. @param {Line} line */
+/** The list item of a line. @param {Line} line */
 export function lineItem({ text, vector, parts }) {
   return h(
     "li",

@@ -22,10 +22,10 @@ const NARROW = window.matchMedia("(max-width: 640px)");
 const IN_PARTS =
   "The text is long, so the model read it in parts. Translate one sentence to see Why this weight and Search.";
 
-/** What is forgotten when another sentence is translated. */
+/** Settings that are cleared when another sentence is translated. */
 const ANOTHER = { prefix: "", hypothesis: "", step: "", piece: "", memory: "", ...UNASKED };
 
-/** The page; its parts are made once, and shown again for each translation. */
+/** The page; its sections are created once and redrawn for each translation. */
 class Page {
   constructor(models, offers) {
     Object.assign(this, { models, offers });
@@ -55,7 +55,7 @@ class Page {
     });
     this.status = h("p", { class: "status", role: "status" });
     this.shown = "";
-    // The opening, and a click on an example, choose a word whose weight says something.
+    // At the start, and after a click on an example, an informative word is selected.
     this.opens = !this.settings.get("text") && !this.settings.get("step");
   }
 
@@ -63,14 +63,14 @@ class Page {
     return this.models.find(({ id }) => id === this.settings.get("model")) ?? this.models[0];
   }
 
-  /** The model beside it: the next one, unless another one or none was chosen. */
+  /** The model to compare with: the chosen model, null for "none", by default the next model. */
   get second() {
     if (this.settings.get("with") === "none") return null;
-    const others = this.models.filter((model) => model !== this.first); // never the model beside itself
+    const others = this.models.filter((model) => model !== this.first); // a model is not compared with itself
     return others.find(({ id }) => id === this.settings.get("with")) ?? others[0] ?? null;
   }
 
-  /** The sentence of the page: what was written, else the first example. */
+  /** The sentence of the page: the written text, else the first example. */
   get text() {
     return this.settings.get("text", this.first.examples[0] ?? "");
   }
@@ -82,7 +82,7 @@ class Page {
     return { model: this.first.id, ...(Object.keys(search).length ? { search } : {}) };
   }
 
-  /** The sentences before the text, for a model that sees some. */
+  /** The context field of a request, for a model that uses context. */
   context(model) {
     const lines = this.settings
       .get("context")
@@ -100,7 +100,7 @@ class Page {
     this.settings.set({ prefix, hypothesis: "", ...UNASKED });
   }
 
-  /** The model that is asked about what is shown, and its own translation. */
+  /** The model of the shown translation, and this model's translation as baseline. */
   asked() {
     const { translations } = this.viewer;
     const at = Math.min(Number(this.settings.get("run", "0")) || 0, translations.length - 1);
@@ -108,24 +108,24 @@ class Page {
     return { model, baseline: translations[model === this.first ? 0 : 1].translation };
   }
 
-  /** Whether a hypothesis is what the model says by itself, the baseline of What if. */
+  /** Whether a hypothesis is the model's unaided translation, the baseline of What if. */
   isOwn(hypothesis) {
     return hypothesis === this.asked().baseline.hypotheses[0] && !this.isAided;
   }
 
-  /** Whether terms or a memory had a part in the translation: What if asks the model alone. */
+  /** Whether terms or the memory influenced the translation; What if uses the model alone. */
   get isAided() {
     const { baseline } = this.asked();
     return Boolean(this.settings.get("terms") || this.settings.get("keep") || baseline.hypotheses[0].remembered);
   }
 
-  /** Ask What if, and lead to the answer. */
+  /** Ask What if, and scroll to the answer. */
   pin(steps, pieces) {
     this.question.pin(steps, pieces);
     goTo("whatif");
   }
 
-  /** The sections that can be asked about a chosen word of a hypothesis. @returns {import("./ways.js").Way[]} */
+  /** Links from a chosen word of a hypothesis to What if and Explanation?. @returns {import("./ways.js").Way[]} */
   leads(hypothesis) {
     if (!this.asked().model.attends) return [];
     const explain = (row, column) => {
@@ -136,7 +136,7 @@ class Page {
     return [...(this.isOwn(hypothesis) ? [{ title: "What if", go: pin }] : []), { title: "Explanation?", go: explain }];
   }
 
-  /** The sections that ask the server about what is shown: its model, its beginning, its text. */
+  /** Update the sections that send requests about the shown translation. */
   showQuestions() {
     if (!this.viewer.translations) return;
     const { model, baseline } = this.asked();
@@ -157,13 +157,13 @@ class Page {
     this.explanation.show(current, model, target, view);
   }
 
-  /** Say something that is not in order, or that is. */
+  /** Show a status message, as a problem if `problem`. */
   say(text, problem = false) {
     this.status.textContent = text;
     this.status.classList.toggle("problem", problem);
   }
 
-  /** The box, the settings, and the button. */
+  /** The form: text boxes, settings and button. */
   form() {
     const { settings } = this;
     this.chosen = h("span", { class: "controls" });
@@ -184,7 +184,7 @@ class Page {
         this.say("Write one sentence, without a line break.", true);
         return;
       }
-      // A beginning that was chosen for another sentence does not fit this one.
+      // A prefix that belongs to another sentence does not fit this one.
       const isStale = this.prefix.value === settings.get("prefix") && text !== this.text;
       const prefix = isStale ? "" : this.prefix.value;
       const next = { text, context: this.before.value, prefix, ...this.terms.values() };
@@ -220,14 +220,14 @@ class Page {
     );
   }
 
-  /** What was chosen, in the controls: the address may have changed without them. */
+  /** Fill the controls from the settings, because the address may have changed. */
   fill() {
     const { settings, models } = this;
     const { beam, nbest } = this.limits;
     const values = { context: this.before, prefix: this.prefix, beam, nbest };
     for (const [name, control] of [["text", this.box], ...Object.entries(values)]) {
       const value = name === "text" ? this.text : settings.get(name);
-      if (control.value !== value) control.value = value; // else a caret would move
+      if (control.value !== value) control.value = value; // unchanged text keeps its caret
     }
     Object.assign(beam, { placeholder: this.first.search?.beam_size ?? "" });
     Object.assign(nbest, { placeholder: 1 });
@@ -244,7 +244,7 @@ class Page {
     redraw(this.chosen, draw);
   }
 
-  /** The place of documents, for the first model. */
+  /** The form for documents, which uses the first model. */
   files() {
     return filePlace(this.offers.files, () => {
       const { glossary = {}, keep = [] } = this.terms.request({ get: (name) => this.terms.values()[name] });
@@ -276,12 +276,12 @@ class Page {
     this.update();
   }
 
-  /** The links to the sections that are there. */
+  /** Fill the menu with links to the visible sections. */
   list() {
     const sections = [...document.querySelectorAll("main > section")].filter(({ hidden }) => !hidden);
     const link = ({ id }) => {
       const go = (event) => {
-        event.preventDefault(); // the address keeps what is chosen
+        event.preventDefault(); // keep the settings in the address
         goTo(id);
       };
       return h("li", {}, h("a", { href: `#${id}`, onclick: go }, document.getElementById(`${id}-title`).textContent));
@@ -336,13 +336,13 @@ class Page {
     }
   }
 
-  /** Which sentence the sections still show after a failure; "" without one. */
+  /** After a failure, a note on the sentence that the sections still show; "" if none. */
   stillShown() {
     const old = this.viewer.translations && this.viewer.current.source.text;
     return old ? ` What is shown below is still of “${visible(shortened(old, 60))}”.` : "";
   }
 
-  /** The reference of a sentence of the evaluation, as the first model reads it, with gold links if there are any. */
+  /** The reference of an evaluated sentence under forced decoding by the first model, with any gold links. */
   async reference(text) {
     await this.loaded;
     const row = this.corpus.row(text);

@@ -1,18 +1,18 @@
-/** What can be pinned: the steps that write a word or a piece, and the source pieces that they may look at. */
+/** Units for pins: the steps that write a word or a piece, and the source pieces that they can attend to. */
 
 import { part, percent, visible } from "./text.js";
 import { contextOf, pieceUnits, wordUnits } from "./weights.js";
 
-/** The numbers of "4,5": how the address and the options of a choice write the pieces of a unit. */
+/** The numbers in "4,5", the form of a unit's pieces in the address and in options. */
 export function numbersOf(text) {
   return text === "" ? [] : text.split(",").map(Number);
 }
 
 /**
- * The units of the steps of a model's own translation, and of what these can look at.
- * @param {"words" | "pieces"} unit a word has all its pieces.
- * @returns {{steps: import("./weights.js").Unit[], sources: import("./weights.js").Unit[]}} sources have the pieces of
- *   the sentences before, too, if the decoder attends to these; they are numbered after those of the source.
+ * The units of the steps of a model's translation, and the units that these steps can attend to.
+ * @param {"words" | "pieces"} unit the kind of units; a word consists of all its pieces.
+ * @returns {{steps: import("./weights.js").Unit[], sources: import("./weights.js").Unit[]}} if the decoder attends to
+ *   the context, sources include the pieces of its sentences, numbered after the source's pieces.
  */
 export function pinnable(translation, unit) {
   const units = (pieces, words) => (unit === "words" ? wordUnits(pieces, words) : pieceUnits(pieces));
@@ -20,7 +20,7 @@ export function pinnable(translation, unit) {
   const [hypothesis] = translation.hypotheses;
   const before = contextOf(translation);
   const first = source.pieces.length;
-  // The stages have a column for each slot, so they tell whether the decoder attends to the sentences before.
+  // The stages have a column for each slot, so they show whether the decoder attends to the context.
   const count = hypothesis.stages?.[0]?.shape[2] ?? first;
   const after = units(before.pieces, before.words).map((each) => ({
     ...each,
@@ -33,7 +33,7 @@ export function pinnable(translation, unit) {
   };
 }
 
-/** The unit that has a piece; undefined for a piece that is in no word. */
+/** The unit that contains a piece; undefined for a piece that is in no word. */
 export function unitWith(units, piece) {
   return units.find(({ pieces }) => pieces.includes(piece));
 }
@@ -44,7 +44,7 @@ export function stepsOf({ pieces }) {
   return first === last ? `step ${first}` : `steps ${first} to ${last}`;
 }
 
-/** What is pinned, in one phrase. @param {number} weight that the source word or piece has, from 0 to 1 */
+/** A phrase that describes a pin. @param {number} weight the weight of the source word or piece, from 0 to 1 */
 export function pinPhrase(step, source, weight = 1) {
   const count = source.pieces.length;
   const looks = step.pieces.length > 1 ? "look" : "looks";
@@ -54,14 +54,14 @@ export function pinPhrase(step, source, weight = 1) {
   );
 }
 
-/** The last words of a translation before a step, as a quotation; "" without any. */
+/** The last words of a translation before a step, as a quotation; "" if there are none. */
 export function wordsBefore({ pieces, text }, step) {
   const before = part(text, 0, pieces[step]?.start ?? [...text].length).split(" ").filter(Boolean);
   const lastWords = before.slice(-3).map(visible);
   return before.length ? `“${before.length > 3 ? "… " : ""}${lastWords.join(" ")}”` : "";
 }
 
-/** "only at “word”", or with which part of the weight. */
+/** The phrase "only at “word”", or "at “word” with 40 % of the weight". */
 export function lookedAt(label, weight = 1) {
   return weight === 1 ? `only at “${label}”` : `at “${label}” with ${percent(weight)} of the weight`;
 }

@@ -8,7 +8,7 @@ import { sourceNotes } from "./telling.js";
 import { visible } from "./text.js";
 import { wordsOf } from "./weights.js";
 
-/** The languages of a model by name; models of the same ones are told apart by their name. */
+/** Options for the models: their languages, followed by the model's name where several have the same languages. */
 function directions(models) {
   const named = models.map(({ languages }) => languages.join(" → "));
   const isAlone = (name) => named.filter((each) => each === name).length < 2;
@@ -23,12 +23,12 @@ export function sentencesOf(text, language) {
   try {
     segmenter = new Intl.Segmenter(language || undefined, { granularity: "sentence" });
   } catch {
-    segmenter = new Intl.Segmenter(undefined, { granularity: "sentence" }); // no code that a browser knows
+    segmenter = new Intl.Segmenter(undefined, { granularity: "sentence" }); // the browser does not know the code
   }
   return lines.map((line) => [...segmenter.segment(line)].map(({ segment }) => segment.trim()).filter(Boolean));
 }
 
-/** A sentence and its translation, whose words light each other. */
+/** A sentence and its translation, whose words highlight each other. */
 function pair(translation, settings) {
   const [hypothesis] = translation.hypotheses;
   const view = wordsOf(translation, hypothesis, settings);
@@ -105,14 +105,14 @@ class PlainPage {
       const documents = model.context_sentences ? { documents: "one" } : {};
       const body = { model: model.id, text: lines.flat(), include, ...documents };
       const { translations } = await post("v1/translate", body);
-      if (asked !== this.asked) return; // a later text has overtaken this one
+      if (asked !== this.asked) return; // a newer request has replaced this one
       const rest = [...translations];
       const drawn = (line) => rest.splice(0, line.length).map((each) => pair(each, settings));
       this.result.replaceChildren(...lines.map((line) => h("div", { class: "line" }, drawn(line))));
       this.say("Point at a word, or tap it, to see the words that it comes from.");
     } catch (error) {
       if (asked !== this.asked) return;
-      this.result.replaceChildren(); // that of an earlier text
+      this.result.replaceChildren(); // remove the translation of an earlier text
       this.say(error.message, true);
     }
   }

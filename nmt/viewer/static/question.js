@@ -1,4 +1,4 @@
-/** What if: a form that asks what the model would say, and the answers so far. The address holds the question. */
+/** The section What if: a form for counterfactual questions, and the answers so far. The address holds the question. */
 
 import { post } from "./api.js";
 import { named } from "./described.js";
@@ -18,28 +18,28 @@ const CHANGED = "No step can be pinned to a word of the sentences before while t
 
 const linesOf = (text) => text.split("\n").filter((line) => line.trim());
 
-/** The section What if of one translation after the other. */
+/** The section What if, for successive translations. */
 export class WhatIf {
   /**
-   * @param {HTMLElement} box the place of the section.
-   * @param {import("./state.js").Settings} settings hold the question: what was asked, and what it changes.
+   * @param {HTMLElement} box the container of the section.
+   * @param {import("./state.js").Settings} settings hold the question and its changes.
    */
   constructor(box, settings) {
     Object.assign(this, { box, settings, answers: h("div", { "aria-live": "polite" }), answered: new Map() });
   }
 
   /**
-   * Show the form for a translation, and answer the question that the address asks.
-   * @param {object} translation of the model, the baseline.
-   * @param {() => {model: string, search: object}} request the settings of the page.
-   * @param {object} model that answers.
+   * Show the form for a translation, and answer the question in the address.
+   * @param {object} translation the model's translation, the baseline.
+   * @param {() => {model: string, search: object}} request returns the settings of the page.
+   * @param {object} model the model that answers.
    */
   show(translation, request, model) {
     if (translation !== this.translation) {
       this.answered.clear();
       this.answers.replaceChildren();
     }
-    // What is written but not sent stays while nothing else is asked.
+    // Keep unsent input as long as the question stays the same.
     const question = JSON.stringify(Object.keys(UNASKED).map((name) => this.settings.get(name)));
     const isKnown = translation === this.translation && model === this.model && question === this.asked;
     Object.assign(this, { translation, request, model, asked: question });
@@ -96,7 +96,7 @@ export class WhatIf {
     );
   }
 
-  /** A button for the sweep that shows most. */
+  /** A button for the most informative sweep. */
   offer() {
     const best = bestSweep(this.translation, this.translation.hypotheses[0]);
     if (!best) return "";
@@ -111,7 +111,7 @@ export class WhatIf {
     return h("p", { class: "offer" }, h("button", { type: "button", onclick: go }, "Sweep ", name), why);
   }
 
-  /** Show the same pins in other units: the word of a piece, the first piece of a word. */
+  /** Convert the pins to other units: a piece to its word, a word to its first piece. */
   changeUnits() {
     if (!this.translation) return;
     const units = pinnable(this.translation, this.settings.get("unit", "words"));
@@ -121,7 +121,7 @@ export class WhatIf {
     this.drawPins();
   }
 
-  /** What can be pinned: in the units of the page, or in those of the question that the address holds. */
+  /** Draw the choices for pins, in the units of the page, or in the units of the question in the address. */
   drawPins() {
     const listed = (units, value) => value === "" || units.some(({ pieces }) => pieces.join() === value);
     const fits = ({ steps, sources }) => sources.length && listed(steps, this.step) && listed(sources, this.piece);
@@ -153,30 +153,30 @@ export class WhatIf {
     this.sayPinned();
   }
 
-  /** The unit of the steps that are pinned, undefined for none, and that of what they look at. */
+  /** The unit of the pinned steps, undefined if none, and the unit that they attend to. */
   get pinned() {
     const unitOf = (units, value) => units.find(({ pieces }) => pieces.join() === value);
     return [unitOf(this.units.steps, this.step), unitOf(this.units.sources, this.piece)];
   }
 
-  /** Whether the form changes the words that a step can be pinned to: pins name the places of pieces. */
+  /** Whether the form changes the source, so that pins, which are positions of pieces, do not fit. */
   get movesWords() {
     return this.source.value !== this.translation.source.text;
   }
 
-  /** Whether the form changes the sentences before, where the pinned step looks. */
+  /** Whether the form changes the context sentences to which a step is pinned. */
   get movesLooked() {
     const isBefore = numbersOf(this.piece).some((piece) => piece >= this.translation.source.pieces.length);
     return isBefore && this.context !== undefined;
   }
 
-  /** The sentences before, if the form changes them. */
+  /** The context sentences, if the form changes them; otherwise undefined. */
   get context() {
     const lines = linesOf(this.before.value);
     return lines.join("\n") === this.sent.join("\n") ? undefined : lines;
   }
 
-  /** Another sentence has other words, which are known once it has been translated: take the pin away. */
+  /** Remove the pin if the source has changed: the new words are known only after a translation. */
   clearPins() {
     if (this.movesWords) this.step = "";
     this.drawPins();
@@ -185,7 +185,7 @@ export class WhatIf {
   sayPinned() {
     const [step, source] = this.pinned;
     const begins = Boolean(this.prefix.value);
-    this.keep.disabled = begins; // the words of another beginning are not those of the baseline
+    this.keep.disabled = begins; // with a prefix, the words differ from the baseline's
     this.keep.checked = this.wantsKept && !begins;
     if (this.movesWords) this.phrase.textContent = MOVED;
     else if (!step) this.phrase.textContent = "";
@@ -213,7 +213,7 @@ export class WhatIf {
     );
   }
 
-  /** What the form changes, as the edits of a request; a sweep needs no pin. */
+  /** The changes in the form as the edits of a request; without pins for a sweep. */
   edits(sweep) {
     const { context } = this;
     const pin = { source: numbersOf(this.piece), weight: Number(this.weight.value) };
@@ -228,8 +228,8 @@ export class WhatIf {
 
   /**
    * Ask about a word or a piece.
-   * @param {number[]} steps that write it: pinned to the pieces, or swept without any.
-   * @param {number[]} pieces of the source; without steps, they are put into the form, which waits for a step.
+   * @param {number[]} steps the steps to pin to the pieces, or to sweep if there are no pieces.
+   * @param {number[]} pieces source pieces; without steps, they are only filled into the form.
    */
   pin(steps, pieces) {
     const question = steps.length ? (pieces.length ? "edits" : "sweep") : "";
@@ -239,7 +239,7 @@ export class WhatIf {
     if (question) this.answer(question === "sweep");
   }
 
-  /** What the model would write at a step with another temperature. @returns {Promise<object>} */
+  /** Request the model's output at a step with another temperature. @returns {Promise<object>} */
   temper(step, value) {
     const asked = { text: this.translation.source.text, ...contextOfRequest(this.translation) };
     return post("v1/whatif", { ...this.request(), ...asked, temperature: { step, value } });
@@ -251,7 +251,7 @@ export class WhatIf {
     this.settings.set({
       if: sweep ? "sweep" : "edits",
       iftext: text,
-      ifbefore: context ? context.join("\n") || "\n" : "", // a line break stands for no sentence
+      ifbefore: context ? context.join("\n") || "\n" : "", // a line break means no sentence
       ifprefix: prefix,
       ifstep: this.step,
       ifpiece: this.step === "" || sweep ? "" : this.piece,
@@ -288,7 +288,7 @@ export class WhatIf {
     }
     const { translation } = this;
     const [pinned, source] = this.pinned;
-    const swept = this.sweeps ? pinned?.pieces : pinned?.pieces[0]; // at words, or at pieces
+    const swept = this.sweeps ? pinned?.pieces : pinned?.pieces[0]; // sweep over words, or over pieces
     const asked = { text: translation.source.text, ...contextOfRequest(translation) };
     const body = { ...this.request(), ...asked, edits, ...(sweep ? { sweep: swept } : {}) };
     const key = JSON.stringify(body);

@@ -1,4 +1,4 @@
-/** Reports: each viewer of a file finds its data in the file itself. */
+/** Viewers in reports, whose data is in the HTML file. */
 
 import { showCorpus } from "./corpus.js";
 import { choice, h } from "./dom.js";
@@ -8,9 +8,9 @@ import { Settings } from "./state.js";
 import { redraw, section, Viewer } from "./viewer.js";
 
 /**
- * @param {HTMLElement} root where the viewer stands.
- * @param {{sentences: object[], corpus: object[] | null}} data with a line, translations and a reference
- *   for each sentence.
+ * @param {HTMLElement} root the container of the viewer.
+ * @param {{sentences: object[], corpus: object[] | null}} data sentences, each with a line, translations and a
+ *   reference.
  */
 function start(root, data, settings) {
   const viewer = new Viewer(settings, { prefix: `${root.id}-`, level: 3 });
@@ -18,7 +18,7 @@ function start(root, data, settings) {
   const byLine = new Map(sentences.map((each) => [each.line, each]));
   const picker = h("div", { class: "controls" });
   const named = (each) => `${each.line}: ${[...each.translations[0].translation.source.text].slice(0, 60).join("")}`;
-  // A long first sentence gives way to one that is read at a glance.
+  // If the first sentence is long, open with a shorter one.
   const length = (each) => each.translations[0].translation.source.words.length;
   const short = sentences.find((each) => length(each) >= 3 && length(each) <= 9);
   const opening = sentences.length && length(sentences[0]) > 12 ? (short ?? sentences[0]) : sentences[0];

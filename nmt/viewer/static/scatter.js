@@ -1,14 +1,14 @@
-/** The scatter plot of a report: a reader chooses which two variants it compares. */
+/** The scatter plot of a report, in which the reader chooses the two variants to compare. */
 
 import { choice, h } from "./dom.js";
 import { visible } from "./text.js";
 
-/** How many sentences have a higher score up than across, and how many a lower one. @returns {[number, number]} */
+/** The numbers of sentences with a higher and with a lower score on y than on x. @returns {[number, number]} */
 export function higherAndLower(across, up) {
   return [up.filter((value, at) => value > across[at]).length, up.filter((value, at) => value < across[at]).length];
 }
 
-/** @param {HTMLElement} figure with the plot of `nmt.viewer.blocks` and its data. */
+/** Make a plot interactive. @param {HTMLElement} figure the plot of `nmt.viewer.blocks` with its data. */
 export function chooseAxes(figure) {
   const { score, names, lines, values, shown: defaults, side, margin, top } = JSON.parse(
     figure.querySelector("script").textContent,

@@ -1,4 +1,4 @@
-/** Boxes that scroll: a stop of the Tab key, and a faded edge, only where something is cut off. */
+/** Scrolling boxes: focusable by Tab, and with a faded edge, only if content is cut off. */
 
 const isCut = (box) => box.scrollWidth > box.clientWidth + 1 || box.scrollHeight > box.clientHeight + 1;
 
@@ -7,7 +7,7 @@ function watch(box, act) {
   for (const each of [box, ...box.children]) watcher.observe(each);
 }
 
-/** Fade the right edge of a box as long as more is to be scrolled to there. @returns {HTMLElement} the box. */
+/** Fade the right edge of a box while there is more to scroll to. @returns {HTMLElement} the box. */
 export function edgeWhereCut(box) {
   const fade = () => box.classList.toggle("more", box.scrollLeft + box.clientWidth < box.scrollWidth - 1);
   box.addEventListener("scroll", fade);
@@ -15,11 +15,11 @@ export function edgeWhereCut(box) {
   return box;
 }
 
-/** Keep a box reachable by keyboard as long as its content does not fit. @returns {HTMLElement} the box. */
+/** Keep a box focusable by keyboard while its content does not fit. @returns {HTMLElement} the box. */
 export function stopWhereCut(box) {
   watch(box, () => {
     if (isCut(box)) box.setAttribute("tabindex", "0");
-    else if (box !== document.activeElement) box.removeAttribute("tabindex"); // the focus would be lost
+    else if (box !== document.activeElement) box.removeAttribute("tabindex"); // a focused box would lose the focus
   });
   return edgeWhereCut(box);
 }

@@ -1,4 +1,4 @@
-/** Search: the beam as a tree to walk, the alternatives of each step, finished hypotheses. */
+/** The section Search: the beam as a navigable tree, the alternatives of each step, the hypotheses. */
 
 import { h, roving, s, table } from "./dom.js";
 import { saving } from "./export.js";
@@ -7,7 +7,7 @@ import { number, percent, shortened, spelling, visible, WORD_BEGINS } from "./te
 const [ACROSS, DOWN] = [118, 30];
 
 /**
- * Places in a drawing: columns are steps, leaves get a line each, a parent stands at its first child.
+ * The layout of the tree: steps are columns, each leaf has a line, and a parent has the line of its first child.
  * @returns {{nodes: object[], lines: number, steps: number}} nodes with x (step + 1), y (line) and children.
  */
 export function layOut(beam) {
@@ -52,7 +52,7 @@ function best(tree) {
   return ids;
 }
 
-/** The tree as SVG; every node is an item that keys can reach. */
+/** The tree as SVG; every node is reachable by keyboard. */
 export function treeFigure(beam) {
   const tree = layOut(beam);
   const onBest = best(tree);
@@ -212,9 +212,9 @@ function stepsTable(hypothesis, goOn) {
 }
 
 /**
- * How a beam search turns the log-probability of a hypothesis into its score (Wu et al. 2016, equation 14).
+ * The parts of a beam search's score of a hypothesis (Wu et al. 2016, equation 14).
  * @returns {{length: number, divided: number, coverage: number | null}} the length penalty, the log-probability divided
- *   by it, and the coverage penalty, null where the search has none.
+ *   by it, and the coverage penalty; null if the search has none.
  */
 export function penaltiesOf(hypothesis, search) {
   const length = ((5 + hypothesis.pieces.length) / 6) ** search.length_penalty;
@@ -254,8 +254,8 @@ function hypothesesTable({ hypotheses, search }) {
 }
 
 /**
- * The section.
- * @param {((path: string[]) => void) | null} goOn continues from a path of pieces; null where there is no model.
+ * Draw the section Search.
+ * @param {((path: string[]) => void) | null} goOn continues a translation from a path of pieces; null without a model.
  */
 export function showSearch(box, translation, hypothesis, goOn) {
   const parts = [];

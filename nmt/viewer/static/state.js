@@ -1,6 +1,6 @@
-/** What is chosen: settings, which live in the address of the page, and the words that are lit. */
+/** The state of the page: settings, which are stored in its address, and the selection of words. */
 
-/** The settings of What if and Explanation?: the question that was asked. */
+/** The settings that hold the questions of What if and Explanation?. */
 export const QUESTIONS = [
   ...["if", "iftext", "ifbefore", "ifprefix", "ifstep", "ifpiece", "ifweight", "ifkeep"],
   "explain",
@@ -8,21 +8,21 @@ export const QUESTIONS = [
 
 const STEPS = ["text", "prefix", "terms", "keep", ...QUESTIONS];
 
-/** No question, for another sentence. */
+/** Settings without a question, for a new sentence. */
 export const UNASKED = Object.fromEntries(QUESTIONS.map((name) => [name, ""]));
 
-/** Settings of an address "#view=matrix&head=2.1". @returns {Object<string, string>} */
+/** The settings in an address such as "#view=matrix&head=2.1". @returns {Object<string, string>} */
 export function readHash(hash) {
   return Object.fromEntries(new URLSearchParams(hash.replace(/^#/, "")));
 }
 
-/** The address of settings; empty ones are left out. */
+/** The address of settings, without empty ones. */
 export function writeHash(settings) {
   const filled = Object.entries(settings).filter(([, value]) => value !== null && value !== undefined && value !== "");
   return filled.length ? `#${new URLSearchParams(filled)}` : "#";
 }
 
-/** Settings that are kept in the address, with listeners. */
+/** Settings that are stored in the address, with listeners. */
 export class Settings {
   constructor(view = window) {
     this.window = view;
@@ -41,15 +41,15 @@ export class Settings {
     return this.values[name] ?? fallback;
   }
 
-  /** Change settings; listeners are told which. */
+  /** Change settings, and pass their names to the listeners. */
   set(changes) {
-    // Another text or beginning, and another question, are steps that the browser's Back undoes.
+    // A change of text, prefix, terms or question is a history entry, which the browser's Back undoes.
     const isStep = STEPS.some((name) => name in changes && changes[name] !== this.get(name));
     this.values = { ...this.values, ...changes };
     try {
       this.window.history[isStep ? "pushState" : "replaceState"](null, "", writeHash(this.values));
     } catch {
-      // A frame of a notebook has no address of its own: the settings still work.
+      // The frame of a notebook has no address; the settings work without it.
     }
     this.tell(Object.keys(changes));
   }
@@ -64,11 +64,11 @@ export class Settings {
 }
 
 /**
- * The lit row, column or cell of a figure. Hover and focus light for as long as they last, a click or tap stays.
+ * The highlighted row, column or cell of a figure: by hover and focus while they last, by click or tap until changed.
  * A value is {row?: number, column?: number} or null.
  */
 export class Selection {
-  /** @param {((value: object) => void) | null} onChoose called with what a person has chosen. */
+  /** @param {((value: object) => void) | null} onChoose called with the value that the user has chosen. */
   constructor(onChoose = null) {
     this.onChoose = onChoose;
     this.chosen = null;
@@ -88,7 +88,7 @@ export class Selection {
     if (!same) this.onChoose?.(value);
   }
 
-  /** Choose what was chosen before, which tells nobody but the listeners. */
+  /** Restore an earlier choice; listeners are called, `onChoose` is not. */
   restore(value) {
     this.chosen = value;
     this.light(null);
@@ -100,7 +100,7 @@ export class Selection {
   }
 }
 
-/** Light by pointer, focus and tap alike; `find` gives the value of an element or null. */
+/** Highlight by pointer, focus and tap; `find` returns the value of an element, or null. */
 export function lights(box, selection, find) {
   const value = (event) => find(event.target instanceof Element ? event.target : box);
   box.addEventListener("pointerover", (event) => {
@@ -116,7 +116,7 @@ export function lights(box, selection, find) {
   box.addEventListener("keydown", (event) => {
     if (event.key === "Escape" && selection.chosen) selection.choose(selection.chosen);
     const cell = event.key === "Enter" || event.key === " " ? value(event) : null;
-    if (!cell || event.target instanceof HTMLButtonElement) return; // a button's keys are clicks
+    if (!cell || event.target instanceof HTMLButtonElement) return; // keys on a button also fire a click
     event.preventDefault();
     selection.choose(cell);
   });

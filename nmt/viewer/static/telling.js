@@ -1,19 +1,19 @@
-/** What says something: a word whose weight is worth looking at, the sweep that shows most, words never seen. */
+/** Suggestions of what to look at: an informative word, an informative sweep, unseen words. */
 
 import { h } from "./dom.js";
 import { pinnable, unitWith } from "./pins.js";
 import { part, visible } from "./text.js";
 import { viewOf } from "./weights.js";
 
-/** Whether a text has a letter or a digit: not a space, a mark or the end of the sentence. */
+/** Whether a text has a letter or a digit, and is not <s> or </s>. */
 export const speaks = (text) => /[\p{L}\p{N}]/u.test(text.replace(/^<\/?s>$/, ""));
 
-/** The first piece of a unit that has a letter or a digit, or its first. @param {{text: string}[]} pieces of a side */
+/** A unit's first piece with a letter or a digit, else its first piece. @param {{text: string}[]} pieces of a side */
 export function tellingPiece(unit, pieces) {
   return unit.pieces.find((at) => speaks(pieces[at]?.text ?? "")) ?? unit.pieces[0];
 }
 
-/** The largest weight of each row that has words, between words: {row, column, weight}. */
+/** The largest weight of each row, if row and column are words: {row, column, weight}. */
 function peaks(view) {
   return view.rows.flatMap((unit, row) => {
     if (unit.end || !speaks(unit.label)) return [];
@@ -25,9 +25,9 @@ function peaks(view) {
 }
 
 /**
- * The row whose weight says most: a word that looks at one other word, at another place if there is such a one. The
- * next place is no other: one article more or less moves all words by one.
- * @returns {number | null} null where no word does.
+ * The most informative row: a word with most of its weight on one word, preferably at a distant position. Adjacent
+ * positions count as equal, because an article more or less moves all words by one.
+ * @returns {number | null} null if there is no such word.
  */
 export function tellingRow(view) {
   const clear = peaks(view).filter(({ weight }) => weight >= 0.5);
@@ -40,8 +40,8 @@ export function tellingRow(view) {
 const plain = (label) => label.toLocaleLowerCase().replace(/^[^\p{L}\p{N}]+|[^\p{L}\p{N}]+$/gu, "");
 
 /**
- * The steps whose sweep shows most: of a word that is spelt alike on both sides (perhaps it is copied), else of such a
- * piece, else of the word that looks most at one source word.
+ * The steps of the most informative sweep: of a word with equal spelling on both sides (it may be copied), else of
+ * a piece with equal spelling, else of the word with the largest weight on one source word.
  * @returns {{unit: "words" | "pieces", step: import("./weights.js").Unit, isAlike: boolean} | null}
  */
 export function bestSweep(translation, hypothesis) {
@@ -58,12 +58,12 @@ export function bestSweep(translation, hypothesis) {
   return sweepOf("words", true) ?? sweepOf("pieces", true) ?? sweepOf("words", false);
 }
 
-/** What the server says of the source, compared with the training text: its unseen words, and what it has besides. */
+/** Notes of the server on the source, compared with the training text: unseen words, and unusual text. */
 export function sourceNotes(translation) {
   return [unseenNote(translation), translation.unlike && h("p", { class: "problem unlike" }, translation.unlike)];
 }
 
-/** Which words of the source training never had, in words; null without any, and where nobody knows. */
+/** A note on the source words that are not in the training text; null if there are none or it is unknown. */
 function unseenNote({ source, unseen }) {
   if (!unseen?.length) return null;
   const words = [...new Set(unseen.map(([begin, end]) => visible(part(source.text, begin, end))))];

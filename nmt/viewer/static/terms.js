@@ -1,4 +1,4 @@
-/** Terms that translations must use, and kinds of text that stay as they are: a box, and which were obeyed. */
+/** Terms that translations must use, and kinds of text to keep: their form, and a report of the obeyed terms. */
 
 import { entry, h } from "./dom.js";
 import { part, visible } from "./text.js";
@@ -9,8 +9,8 @@ const KINDS = [
 ];
 
 /**
- * The terms of a text: in each line a source term and its translation, with "=" or a tab between, forms after "|".
- * @returns {Object<string, string[]>} an error names the line that is wrong.
+ * Parse terms: a line has a source term and its translation, separated by "=" or a tab, and further forms after "|".
+ * @returns {Object<string, string[]>} throws an Error that names an invalid line.
  */
 export function termsOf(text) {
   const terms = new Map();
@@ -38,7 +38,7 @@ export function termsOf(text) {
   return Object.fromEntries(terms);
 }
 
-/** Which terms of a document are in its translation, in words; null without terms. */
+/** A report of the terms of a document that its translation obeys; null without terms. */
 export function obeyed({ source, hypotheses, terms }) {
   if (!terms) return null;
   if (!terms.length) return h("p", { class: "note" }, "None of your terms is in this sentence.");
@@ -56,7 +56,7 @@ export function obeyed({ source, hypotheses, terms }) {
   );
 }
 
-/** The box of terms. The address of the page holds what is in it. */
+/** The form for terms; the address of the page holds its content. */
 export class Terms {
   /** @param {import("./state.js").Settings} settings */
   constructor(settings) {
@@ -77,20 +77,20 @@ export class Terms {
     this.element.open = Boolean(settings.get("terms") || settings.get("keep"));
   }
 
-  /** Show what the address holds. */
+  /** Fill the form from the address. */
   fill() {
     const kinds = this.settings.get("keep").split(",");
     if (this.box.value !== this.settings.get("terms")) this.box.value = this.settings.get("terms");
     for (const check of this.checks) check.checked = kinds.includes(check.value);
   }
 
-  /** What is written, as settings. */
+  /** The content of the form as settings. */
   values() {
     const kinds = this.checks.filter(({ checked }) => checked).map(({ value }) => value);
     return { terms: this.box.value.trim(), keep: kinds.join(",") };
   }
 
-  /** The fields of a request; an error names the line that is wrong. */
+  /** The fields of a request; throws an Error that names an invalid line. */
   request(settings = this.settings) {
     const glossary = termsOf(settings.get("terms"));
     const keep = settings.get("keep").split(",").filter(Boolean);

@@ -1,16 +1,16 @@
-/** Text as it is shown: slices by code points, controls made visible, numbers. No document is needed. */
+/** Formatting of text and numbers: slices by code points, visible control characters. Needs no DOM. */
 
 const NAMED = { "\u007f": "␡", "\u0085": "[U+0085]", "\u2028": "[U+2028]", "\u2029": "[U+2029]" };
 
-/** What the mark of SentencePiece means, for readers who have not met it. */
+/** An explanation of SentencePiece's mark for the beginning of a word. */
 export const WORD_BEGINS = "▁ marks the beginning of a word.";
 
-/** The code points [start, end) of a text: offsets of the JSON count code points, not UTF-16 units. */
+/** The code points [start, end) of a text; offsets in the JSON count code points, not UTF-16 units. */
 export function part(text, start, end) {
   return [...text].slice(start, end).join("");
 }
 
-/** Text whose control and direction characters can be seen, and whose first mark has a place to stand on. */
+/** Text with visible control and direction characters, and a base character for a leading combining mark. */
 export function visible(text) {
   const withSymbols = text.replace(/[\u0000-\u001f\u007f\u0085\u2028-\u202e\u2066-\u2069]/g, (char) => {
     const code = char.codePointAt(0);
@@ -20,13 +20,13 @@ export function visible(text) {
   return /^\p{M}/u.test(withSymbols) ? `\u25cc${withSymbols}` : withSymbols;
 }
 
-/** A text of at most `most` code points. */
+/** Shorten a text to at most `most` code points. */
 export function shortened(text, most) {
   const points = [...text];
   return points.length <= most ? text : `${points.slice(0, Math.max(1, most - 1)).join("")}…`;
 }
 
-/** A share in per cent: "25 %"; small ones keep a digit, and the smallest are told from 0. */
+/** Format a share in per cent: "25 %"; small shares have a decimal, and the smallest differ from 0. */
 export function percent(share) {
   const value = 100 * share;
   if (value > 0 && value < 0.05) return "< 0.1 %";
@@ -35,18 +35,18 @@ export function percent(share) {
   return `${value.toFixed(digits).replace("-", "−")} %`;
 }
 
-/** The entropy of a row, "–" for one without weight. */
+/** Format the entropy of a row; "–" for a row without weight. */
 export function entropyText(value) {
   return value === null ? "–" : number(value);
 }
 
-/** A number with digits after the point, "−∞" for null (minus infinity has no JSON). */
+/** Format a number with decimals; "−∞" for null, because JSON has no infinity. */
 export function number(value, digits = 2) {
   if (value === null || value === undefined) return "−∞";
   return value.toFixed(digits).replace("-", "−");
 }
 
-/** What pieces spell together, without the mark of a space; null if one of them is a byte, which has no text. */
+/** The text that pieces spell together, without the marks of spaces; null if a piece is a byte. */
 export function spelling(pieces) {
   if (pieces.some((piece) => /^<0x[0-9A-F]{2}>$/.test(piece))) return null;
   return pieces

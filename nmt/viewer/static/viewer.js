@@ -1,4 +1,4 @@
-/** The sections of one sentence, on the page and in reports alike. */
+/** The sections of one sentence, for the page and for reports. */
 
 import { showAlignment, showSentences } from "./alignment.js";
 import { showBeside } from "./beside.js";
@@ -15,7 +15,7 @@ import { crossHead, viewOf, wordsOf } from "./weights.js";
 export function redraw(box, draw) {
   const focused = box.contains(document.activeElement) ? document.activeElement : null;
   const isControl = focused?.matches("select, input, textarea, button");
-  // Of the same kind: another run brings a choice, which does not move the words.
+  // Count only controls of the same kind, so that an added choice does not move the words.
   const controls = () => [...box.querySelectorAll(focused.localName)];
   const at = isControl ? controls().indexOf(focused) : -1;
   const scrolled = [...box.querySelectorAll(".wide")].map((each) => each.scrollLeft);
@@ -27,7 +27,7 @@ export function redraw(box, draw) {
   else if (focused && !focused.isConnected) box.querySelector('[tabindex="0"]')?.focus({ preventScroll: true });
 }
 
-/** A section with a heading; `level` is that of the heading. */
+/** A section with a heading of `level`. */
 export function section(id, title, level = 2) {
   const body = h("div", { class: "body" });
   return {
@@ -36,15 +36,15 @@ export function section(id, title, level = 2) {
   };
 }
 
-/** Draws the sections of a translation into their places whenever it or a setting changes. */
+/** Draws the sections of a translation whenever the translation or a setting changes. */
 export class Viewer {
   /**
    * @param {import("./state.js").Settings} settings
    * @param {{prefix?: string, level?: number, goOn?: ((path: string[]) => void) | null, pinner?: function,
    *   leads?: function}} options
-   *   prefix of the ids of the sections; goOn continues a translation from a path of pieces; pinner gives for the
-   *   hypothesis that is shown what makes steps look at some pieces only (pin), or attend at another temperature
-   *   (temper); leads gives the ways from a chosen word of the hypothesis to sections beside the viewer's.
+   *   prefix: prefix of the sections' ids; goOn continues a translation from a path of pieces; pinner returns, for the
+   *   shown hypothesis, the functions that pin steps to pieces (pin) or change a step's temperature (temper); leads
+   *   returns links from a chosen word of the hypothesis to sections outside the viewer.
    */
   constructor(settings, { prefix = "", level = 2, goOn = null, pinner = () => ({}), leads = () => [] } = {}) {
     Object.assign(this, { settings, goOn, pinner, leads });
@@ -57,7 +57,7 @@ export class Viewer {
     this.beside = sectionOf("beside", "Side by side");
     for (const { element } of this.parts) element.hidden = true; // until there is a translation
     settings.listen((names) => {
-      if (names === null) this.drawn = null; // another address chooses its own word
+      if (names === null) this.drawn = null; // the new address selects another word
       this.refresh(names);
     });
   }
@@ -70,21 +70,21 @@ export class Viewer {
   /**
    * Show a sentence.
    * @param {{name: string, translation: object, reference?: boolean}[]} translations of one source, one for each
-   *   run; a reference is no run.
-   * @param {object} [more] reference: text; same: the first's text under the second model.
+   *   run, and perhaps a reference.
+   * @param {object} [more] reference: a text; same: the first translation forced under the second model.
    */
   show(translations, { reference = null, same = null } = {}) {
     Object.assign(this, { translations, reference, same });
     this.refresh(null);
   }
 
-  /** The translation whose weights are shown. */
+  /** The document whose weights are shown. */
   get current() {
     return this.translations[Math.min(Number(this.settings.get("run", "0")) || 0, this.translations.length - 1)]
       .translation;
   }
 
-  /** The hypothesis that is shown, of an n-best list. */
+  /** The shown hypothesis of the n-best list. */
   get hypothesis() {
     return this.current.hypotheses[
       Math.min(Number(this.settings.get("hypothesis", "0")) || 0, this.current.hypotheses.length - 1)
@@ -117,7 +117,7 @@ export class Viewer {
     if (this.isStale) this.explainWeight("words", this.selection.chosen);
   }
 
-  /** Draw Sentence and Alignment; a chosen word stays chosen where the same source still leads to it. */
+  /** Draw Sentence and Alignment; with the same source, a chosen word stays chosen if it still exists. */
   drawWords() {
     const { settings, current, hypothesis, drawn } = this;
     const [unit, use] = [settings.get("unit", "words"), settings.get("use", "cross")];
@@ -127,19 +127,19 @@ export class Viewer {
     const cell = isSame ? carried(this.selection.chosen, drawn.words, words) : this.addressed(words);
     this.selection = new Selection((value) => this.explainWeight("words", value));
     this.selection.restore(cell);
-    // Words of the sentence light cells of the matrix where both have the same rows.
+    // Sentence and matrix share their selection if both show words of the attention to the source.
     const cross = use === "cross" ? (value) => this.explainWeight(unit, value) : null;
     this.alignmentSelection = unit === "words" && cross ? this.selection : new Selection(cross);
     redraw(this.sentences.body, () => this.drawSentence());
     redraw(this.alignment.body, () =>
       showAlignment(this.alignment.body, current, hypothesis, settings, this.alignmentSelection, this.ways(unit)),
     );
-    // Why this weight shows another word's step
+    // Why this weight still shows the step of another word.
     this.isStale = isSame && cell?.row !== undefined && drawn.spelled !== spelled;
     this.drawn = { source: current.source.text, words, spelled };
   }
 
-  /** The word, or the cell, whose weight the address explains; null for none. */
+  /** The word or the cell that the step and the piece in the address select; null if none. */
   addressed(words) {
     const [step, piece] = [this.settings.get("step"), this.settings.get("piece")];
     const place = (units, at, moved = 0) => units.findIndex(({ pieces }) => at !== "" && pieces.includes(at - moved));
@@ -149,12 +149,12 @@ export class Viewer {
     return Object.keys(cell).length ? cell : null;
   }
 
-  /** The number of the chosen word of the translation; undefined for none. */
+  /** The number of the chosen word of the translation; undefined if none. */
   get chosenWord() {
     return this.drawn?.words?.rows[this.selection.chosen?.row]?.word ?? undefined;
   }
 
-  /** Where a chosen word or piece leads. @returns {() => import("./ways.js").Way[]} */
+  /** A function that returns the links from a chosen word or piece. @returns {() => import("./ways.js").Way[]} */
   ways(unit) {
     const { hypothesis } = this;
     const why = () => {
@@ -168,21 +168,21 @@ export class Viewer {
     ];
   }
 
-  /** Choose the word whose weight says most. */
+  /** Select the most informative word (`tellingRow`). */
   chooseTelling() {
     const view = wordsOf(this.current, this.hypothesis, this.settings);
     const row = view ? tellingRow(view) : null;
     if (row !== null) this.selection.choose({ row });
   }
 
-  /** The weights that clicks lead to; null without attention to the source. */
+  /** The view whose weights are explained after a click; null without attention to the source. */
   explained(unit) {
     const shift = this.settings.get("shift");
     const head = crossHead(this.hypothesis, this.settings);
     return viewOf(this.current, this.hypothesis, { use: "cross", head, unit, shift: shift === "" ? null : shift });
   }
 
-  /** Show how the weight of a chosen word or cell is computed, by the first piece of its words that has letters. */
+  /** Explain the weight of a chosen word or cell, at its words' first pieces with letters. */
   explainWeight(unit, { row, column }) {
     const view = this.explained(unit);
     if (!view) return;
@@ -220,7 +220,7 @@ export class Viewer {
         ),
       );
     }
-    this.sentences.body.replaceChildren(pair, controls); // on a phone, too, the translation comes first
+    this.sentences.body.replaceChildren(pair, controls); // the translation comes first, also on a phone
     showSentences(pair, this.current, this.hypothesis, settings, this.selection, this.ways("words"));
     if (reference !== null) {
       pair.append(
@@ -265,7 +265,7 @@ export class Viewer {
         : "";
     this.beside.body.replaceChildren(controls, panels);
     const first = one === translations[0] && two === translations[1];
-    // The rows of A are the words of Sentence where A is what is shown there.
+    // If A is the translation in Sentence, both share the selection.
     const isCurrent = one.translation === this.current && one.translation.hypotheses[0] === this.hypothesis;
     showBeside(panels, one, two, first ? this.same : null, isCurrent ? this.selection : new Selection());
   }

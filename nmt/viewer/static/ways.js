@@ -1,10 +1,10 @@
-/** From a chosen word to the sections that say more of it: one line of links. */
+/** A line of links from a chosen word to the sections with more details. */
 
 import { h } from "./dom.js";
 
 /**
- * What was chosen in one view, in another view of the same source; null where that has neither of its words.
- * Of a word that stands there several times, it is the nearest.
+ * The selection of one view, transferred to another view of the same source; null if its words are not there.
+ * If a word occurs several times, the nearest occurrence is taken.
  */
 export function carried(cell, before, after) {
   if (!cell || !before || !after) return null;
@@ -20,22 +20,22 @@ export function carried(cell, before, after) {
 
 /**
  * @typedef {{title: string, go: (row: Unit | undefined, column: Unit | undefined) => void}} Way
- * @param {{rows: Unit[], columns: Unit[]}} view whose row, column or cell is chosen.
- * @param {import("./state.js").Selection} selection holds what is chosen.
- * @param {() => Way[]} ways that are open at present.
+ * @param {{rows: Unit[], columns: Unit[]}} view the view of the selection.
+ * @param {import("./state.js").Selection} selection the chosen row, column or cell.
+ * @param {() => Way[]} ways returns the links that are available at present.
  */
 export function waysLine(view, selection, ways) {
   const line = h("p", { class: "ways" });
   let key = "null";
   selection.listen(() => {
     const { chosen: cell } = selection;
-    if (JSON.stringify(cell) === key) return; // a link may have the focus
+    if (JSON.stringify(cell) === key) return; // redrawing would take the focus from a link
     key = JSON.stringify(cell);
     const [row, column] = [view.rows[cell?.row], view.columns[cell?.column]];
     const open = row || column ? ways() : [];
     const link = ({ title, go }) => {
       const follow = (event) => {
-        event.preventDefault(); // the address keeps what is chosen
+        event.preventDefault(); // keep the settings in the address
         go(row, column);
       };
       return h("a", { href: "#", onclick: follow }, title);

@@ -1,4 +1,4 @@
-/** Weights of a translation: heads, units, words, links. As translation/named_heads.py, alignment/word_weights.py. */
+/** Weights of a translation: heads, units, words, links. See translation/named_heads.py, alignment/word_weights.py. */
 
 import { visible } from "./text.js";
 
@@ -9,17 +9,17 @@ export function numbers(stored) {
   return Array.from(bytes, (char) => char.charCodeAt(0) / 255);
 }
 
-/** The class that shades a cell: ten steps, another hue for a negative weight, and grey for a weight of exactly 0. */
+/** The CSS class for the shade of a cell: ten steps, another hue for negative weights, grey for exactly 0. */
 export function shade(weight, signed = false) {
   if (weight === 0 && !signed) return "zero";
   const step = Math.min(10, Math.round(10 * Math.abs(weight)));
   return step ? `${weight < 0 ? "n" : "p"}${step}` : "p0";
 }
 
-/** The layer of a head; "" where there is a single attention. */
+/** The layer of a head; "" for a single attention. */
 export const layerOf = (head) => (head.includes(".") ? head.slice(0, head.indexOf(".")) : "");
 
-/** The positions of the heads whose mean a selection is: a head, "mean", "2.mean". */
+/** The positions of the heads in a selection (a head, "mean", "2.mean"), which are averaged. */
 export function positionsOf(name, heads) {
   if (name === "mean") return heads.map((_, at) => at);
   if (name.endsWith(".mean")) {
@@ -29,7 +29,7 @@ export function positionsOf(name, heads) {
   return heads.flatMap((head, at) => (head === name ? [at] : []));
 }
 
-/** Everything that can be selected: the mean, the mean of each layer, each head. */
+/** All selections: the mean, the mean of each layer, each head. */
 export function selections(heads) {
   if (heads.length < 2) return [...heads];
   const layers = [...new Set(heads.map(layerOf))].filter(Boolean);
@@ -44,7 +44,7 @@ export function usualHead(heads) {
   return layers.length > 1 ? `${layers.at(-2)}.mean` : "mean";
 }
 
-/** A selection of heads in words: "layer 2, head 1", "mean of layer 2", "mean of all heads". */
+/** The title of a selection: "layer 2, head 1", "mean of layer 2", "mean of all heads". */
 export function headTitle(name) {
   if (name === "mean") return "mean of all heads";
   const layer = layerOf(name);
@@ -53,13 +53,13 @@ export function headTitle(name) {
   return head === "mean" ? `mean of layer ${layer}` : `layer ${layer}, head ${head}`;
 }
 
-/** What is wanted, if the heads have it, else the usual selection; the mean of one head is that head. */
+/** The wanted selection, if it exists, else the default; the mean of a single head is this head. */
 function headName(heads, wanted) {
   const name = positionsOf(wanted ?? "", heads).length ? wanted : usualHead(heads);
   return selections(heads).includes(name) ? name : heads[positionsOf(name, heads)[0]];
 }
 
-/** The chosen head of the attention to the source; a head of self-attention is none. */
+/** The head of the attention to the source: the chosen one, or the default while another attention is shown. */
 export function crossHead(hypothesis, settings) {
   const wanted = settings.get("use", "cross") === "cross" ? settings.get("head") : "";
   return headName(hypothesis.weights?.cross?.heads ?? ["0"], wanted || hypothesis.alignment?.head);
@@ -93,7 +93,7 @@ export function pieceUnits(pieces) {
   }));
 }
 
-/** A unit for each word; pieces without a place in the text (ends of sentence) keep one each. @returns {Unit[]} */
+/** A unit for each word, and one for each piece without text, such as ends of sentence. @returns {Unit[]} */
 export function wordUnits(pieces, words) {
   const units = words.map((word, at) => ({ label: visible(word.text), pieces: [], word: at, end: false }));
   const ends = [];
@@ -105,18 +105,18 @@ export function wordUnits(pieces, words) {
   return [...first, ...units.filter((unit) => unit.pieces.length), ...ends.filter((unit) => unit.pieces[0] !== 0)];
 }
 
-/** Which uses of attention a hypothesis has weights of. */
+/** The uses of attention for which a hypothesis has weights. */
 export function usesOf(hypothesis) {
   return ["cross", "context", "encoder", "decoder"].filter((use) => hypothesis.weights?.[use]);
 }
 
-/** The sentences before a translation's source, as the fields of a request. */
+/** The context of a translation as the fields of a request. */
 export function contextOfRequest(translation) {
   const context = (translation.context ?? []).map(({ text }) => text);
   return context.length ? { context } : {};
 }
 
-/** The sentences before the source as one side: their pieces and words, one sentence after the other. */
+/** The context sentences joined into one side, with their pieces and words. */
 export function contextOf(translation) {
   const pieces = [];
   const words = [];
@@ -128,7 +128,7 @@ export function contextOf(translation) {
   return { pieces, words };
 }
 
-/** The pieces and words of the rows and of the columns of a use. */
+/** The sides, with pieces and words, of the rows and of the columns of a use. */
 function sidesOf(translation, hypothesis, use) {
   const source = [translation.source.pieces, translation.source.words];
   const target = [hypothesis.pieces, hypothesis.words];
@@ -143,7 +143,7 @@ function sidesOf(translation, hypothesis, use) {
 }
 
 /**
- * Weights over words or pieces: the sum over the pieces of a column, the mean over those of a row.
+ * Weights over words or pieces: summed over the pieces of a column, averaged over the pieces of a row.
  * @returns {{use, head, heads, shift, unit, rows: Unit[], columns: Unit[], weights: number[][]} | null}
  */
 export function viewOf(translation, hypothesis, { use = "cross", head = "", shift = null, unit = "words" } = {}) {
@@ -168,14 +168,14 @@ export function viewOf(translation, hypothesis, { use = "cross", head = "", shif
   return { use: used, head: name, heads: stored.heads, shift: moved, unit, rows, columns, weights };
 }
 
-/** The attention to the source over words, as Sentence shows it; null without attention. */
+/** The attention to the source over words, for the section Sentence; null without attention. */
 export function wordsOf(translation, hypothesis, settings) {
   return viewOf(translation, hypothesis, { head: crossHead(hypothesis, settings), unit: "words" });
 }
 
 /**
  * The gold links of a view of words: "row,column" -> "sure" or "possible".
- * @param {string} links between source and target words in Pharaoh format: "0-0 1p2".
+ * @param {string} links the links between source and target words in Pharaoh format: "0-0 1p2".
  */
 export function goldOf(view, links) {
   const gold = new Map();
@@ -188,7 +188,7 @@ export function goldOf(view, links) {
   return gold;
 }
 
-/** The entropy in nats of each row, normalised first (a window's factor may leave less than 1); null without weight. */
+/** The entropy in nats of each row, normalised to sum 1, because windows may scale it; null without weight. */
 export function entropies(weights) {
   return weights.map((row) => {
     const sum = row.reduce((one, two) => one + two, 0);
@@ -197,12 +197,12 @@ export function entropies(weights) {
   });
 }
 
-/** The sum of each column: how much attention a source word has received. */
+/** The sum of each column: the total attention that a source word received. */
 export function coverage(weights) {
   return (weights[0] ?? []).map((_, column) => weights.reduce((total, row) => total + row[column], 0));
 }
 
-/** Which weights belong to the smallest set of each row that reaches a share of its sum. */
+/** A mask of the smallest set of weights in each row that reaches a share of the row's sum. */
 export function strongest(weights, share) {
   return weights.map((row) => {
     const order = row.map((_, at) => at).sort((one, two) => row[two] - row[one]);
@@ -220,14 +220,14 @@ export function strongest(weights, share) {
 
 const UNATTENDED = 0.2; // as in nmt/alignment/word_weights.py
 
-/** The source words, by their numbers, that words of the translation hardly looked at; from a view of words. */
+/** The numbers of unattended source words, from a view of words. */
 export function unattendedWords(view) {
   const rows = view.weights.filter((_, row) => !view.rows[row].end);
   const sums = coverage(rows.length ? rows : [view.columns.map(() => 1)]);
   return view.columns.flatMap(({ word, end }, at) => (!end && sums[at] < UNATTENDED ? [word] : []));
 }
 
-/** The column with the most weight for each row, ends of sentence left out. @returns {[number, number][]} */
+/** The column with the largest weight for each row, without ends of sentence. @returns {[number, number][]} */
 export function bestLinks(view) {
   return view.rows.flatMap((row, at) => {
     if (row.end) return [];
@@ -247,7 +247,7 @@ export function pharaoh(view) {
     .join(" ");
 }
 
-/** What a row or a column is linked to, the largest weight first. @returns {{at: number, weight: number}[]} */
+/** The partners of a row or a column, the largest weight first. @returns {{at: number, weight: number}[]} */
 export function partners(view, side, at) {
   const weights = side === "row" ? view.weights[at] : view.weights.map((row) => row[at]);
   return weights.map((weight, other) => ({ at: other, weight })).sort((one, two) => two.weight - one.weight);

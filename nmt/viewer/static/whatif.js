@@ -1,4 +1,4 @@
-/** The answer to What if: the difference that another source word, a prefix or pinned attention makes. */
+/** The answer to What if: the effect of a changed source, a prefix or pinned attention. */
 
 import { bar, h, table } from "./dom.js";
 import { saving } from "./export.js";
@@ -6,7 +6,7 @@ import { barsFigure } from "./figures.js";
 import { lookedAt, stepsOf, wordsBefore } from "./pins.js";
 import { number, percent, visible } from "./text.js";
 
-/** The words of both texts as one line of marks: deleted, inserted, changed. */
+/** The words of both texts in one line, with deleted and inserted words marked. */
 export function differenceLine(words, baseline, variant) {
   const spoken = (list, [from, to]) =>
     list
@@ -45,13 +45,13 @@ function stepsTable(answer) {
   );
 }
 
-/** The hypothesis whose words stand before a pinned step: another beginning or a free search has its own. */
+/** The hypothesis with the words before a pinned step: the variant if its words differ from the baseline's. */
 const saidBefore = ({ baseline, variant }, step) => {
   const [ofBaseline, ofVariant] = [baseline, variant ?? baseline].map(({ hypotheses }) => hypotheses[0]);
   return wordsBefore(ofBaseline, step) === wordsBefore(ofVariant, step) ? ofBaseline : ofVariant;
 };
 
-/** What the model says at a pinned step, after the words that it has said before, looking as `phrase` says. */
+/** A sentence on the model's output at a pinned step; `phrase` describes the pin. */
 export function pinnedLine(answer, step, phrase) {
   const pieces = answer.baseline.hypotheses[0].pieces;
   const change = phrase && answer.differences.steps[step];
@@ -81,7 +81,7 @@ export function pinnedLine(answer, step, phrase) {
   ];
 }
 
-/** Whether the words before a pinned step stayed, in a sentence. */
+/** A sentence on whether the words before a pinned step were kept. */
 export function searchedAgain(answer, step) {
   const before = wordsBefore(answer.baseline.hypotheses[0], step);
   if (!before) return "";
@@ -91,7 +91,7 @@ export function searchedAgain(answer, step) {
     : `The search was not held to the words before, ${before}: the pin holds for another word. `;
 }
 
-/** A piece that a step was pinned to; of a sentence before, with how far back that stands. */
+/** The text of a pinned piece; for a context sentence, with its distance in sentences. */
 function pinnedPiece(answer, row) {
   const sentences = answer.baseline.context?.length ?? 0;
   const text = visible(row.text);
@@ -125,7 +125,7 @@ function sweepTable(answer, unit) {
   ];
 }
 
-/** The rows of the picture: what each step gains, or what the pinned step would say at each source piece. */
+/** The rows of the bar picture: the change of each step, or the result of a sweep at each source piece. */
 export function barsOf(answer) {
   const change = (value) => `${value > 0 ? "+" : ""}${number(value, 2)}`;
   if (answer.sweep) {
@@ -144,9 +144,9 @@ export function barsOf(answer) {
 }
 
 /**
- * The answer of the server as elements.
- * @param {import("./weights.js").Unit | undefined} unit whose steps are pinned or swept.
- * @param {{label: string, weight: number} | null} pinned what the pinned steps look at; null without a pin.
+ * The elements of the server's answer.
+ * @param {import("./weights.js").Unit | undefined} unit the unit of the pinned or swept steps.
+ * @param {{label: string, weight: number} | null} pinned the target of the pinned steps; null without a pin.
  */
 export function answerOf(answer, unit, pinned = null) {
   const parts = [];

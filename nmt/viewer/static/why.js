@@ -1,4 +1,4 @@
-/** Why a weight: energies, window, normaliser, factor and read of one step, with the equations and their numbers. */
+/** The section Why this weight: energies, window, normaliser, factor and read of a step, with equations and numbers. */
 
 import { bar, choice, h, roving, scrolling, table } from "./dom.js";
 import { windowFigure } from "./figures.js";
@@ -11,10 +11,10 @@ import { pinnable, unitWith } from "./pins.js";
 import { contextOf, crossHead, headTitle, positionsOf } from "./weights.js";
 
 /**
- * One row of the stages: what one head computes at one step for each source piece.
- * @param {object} stage of the JSON.
- * @param {number} head its position.
- * @param {number} step the row.
+ * One row of the stages: the values of one head at one step for each source piece.
+ * @param {object} stage a layer's stages from the JSON.
+ * @param {number} head the position of the head in the layer.
+ * @param {number} step the step, from 0.
  */
 export function stageRow(stage, head, step) {
   const [, steps, slots] = stage.shape;
@@ -35,7 +35,7 @@ export function stageRow(stage, head, step) {
   };
 }
 
-/** The sum of exp(energy + bias) over what is visible, less the largest: the softmax's denominator. */
+/** The softmax's denominator over visible pieces, computed after subtracting the largest logit. */
 export function denominator(row) {
   const logits = logitsOf(row).filter((value) => value !== null);
   const most = Math.max(...logits);
@@ -77,7 +77,7 @@ export function derivation(stage, row, step, at, piece, head = 0) {
   return [...lines, readLine(row, piece, at)];
 }
 
-/** All lines of the derivation as items: with vectors the numbers before and after the weight, too. */
+/** All lines of the derivation as list items; with vectors, also the lines on energy, context and readout. */
 function derivationItems(stage, row, { head, step, at, pieces, hypothesis }) {
   const plain = derivation(stage, row, step, at, pieces[at], head).map((text) => ({ text }));
   if (!stage.vectors) return plain.map(lineItem);
@@ -154,13 +154,13 @@ function stagesTable(stage, row, head, pieces, chosenPiece, choose) {
   return grid;
 }
 
-/** The head whose stages are shown: the one that is asked for, else that of Alignment, or the first of its mean. */
+/** The head whose stages are shown: the requested head, else the head of Alignment, or the first head of its mean. */
 function headOf(heads, asked, alignmentHead) {
   const names = heads.map(({ name }) => name);
   return heads.find(({ name }) => name === asked) ?? heads[positionsOf(alignmentHead, names)[0] ?? 0];
 }
 
-/** A button that asks what the step's word or piece would be if it looked at one source word or piece only. */
+/** A button that pins the step's word or piece to the source word or piece in What if. */
 function pinButton(translation, step, piece, unit, pin) {
   const [words, pieces] = [pinnable(translation, unit), pinnable(translation, "pieces")];
   const of = (side, at) => unitWith(words[side], at) ?? unitWith(pieces[side], at);
@@ -178,14 +178,14 @@ function pinButton(translation, step, piece, unit, pin) {
   );
 }
 
-/** Pixels from which the picture stands beside the table. */
+/** Minimum width in pixels for a picture beside the table. */
 const WIDE = 1050;
 
 /**
- * The section: settings for layer, head and step, the table, the picture, and one weight derived.
- * @param {((steps: number[], pieces: number[]) => void) | null} pin asks what these steps would say if they looked
- *   only at these source pieces; null where there is no model to ask.
- * @param {((step: number, temperature: number) => Promise<object>) | null} temper asks what a step would write.
+ * Draw the section: settings for head and step, the table, the picture, and the derivation of one weight.
+ * @param {((steps: number[], pieces: number[]) => void) | null} pin pins these steps to these source pieces in
+ *   What if; null without a model.
+ * @param {((step: number, temperature: number) => Promise<object>) | null} temper requests a step's output.
  */
 export function showWhy(box, translation, hypothesis, settings, { pin = null, temper = null } = {}) {
   const stages = hypothesis.stages;
@@ -200,7 +200,7 @@ export function showWhy(box, translation, hypothesis, settings, { pin = null, te
   const stage = stages[one.layer];
   const pieces = slots.slice(0, stage.shape[2]).map((piece) => visible(piece.text));
   const steps = hypothesis.pieces.map((piece, at) => [at, `${at + 1}: ${visible(piece.text)}`]);
-  const first = Math.max(0, hypothesis.pieces.findIndex((piece) => speaks(piece.text))); // not a space for a space
+  const first = Math.max(0, hypothesis.pieces.findIndex((piece) => speaks(piece.text))); // skip pieces without letters
   const step = Math.min(Number(settings.get("step") || first) || 0, steps.length - 1);
   const row = stageRow(stage, one.head, step);
   const strongestPiece = row.weights.indexOf(Math.max(...row.weights));
