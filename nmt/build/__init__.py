@@ -1,1 +1,1 @@
-"""Configuration or run folder -> objects: parts of a model, translators, data, requests, files of a command."""
+"""Configuration or run folder -> objects: parts of models, translators, data, requests, input and output files."""

@@ -1,4 +1,4 @@
-"""A run as an aligner: forced decoding of existing translations gives weights over words."""
+"""Alignment with a run: forced decoding of existing translations gives weights over words."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ CHUNK = 500  # sentence pairs whose matrices are in memory at a time
 
 
 class Evidence(NamedTuple):
-    """A source of links: attention with a shift and a selection of heads, or saliency, whose shift is 0."""
+    """A source of links: attention with a shift and a selection of heads, or saliency with shift 0."""
 
     method: str
     shift: int
@@ -38,9 +38,9 @@ SALIENCY = Evidence("saliency", 0)
 
 
 class SentencePairs(NamedTuple):
-    """Sentences with their translations, their word units, gold links and documents if there are any.
+    """Sentences with their translations and word units, and with gold links and documents if there are any.
 
-    `documents` has the number of each pair's document, in ascending order (`nmt.data.document_lines`).
+    `documents` has the document number of each pair, in ascending order (`nmt.data.document_lines`).
     """
 
     name: str
@@ -53,7 +53,7 @@ class SentencePairs(NamedTuple):
 
 @dataclass(frozen=True)
 class AlignerRequest:
-    """How runs align; `configs/align.yaml` explains the settings."""
+    """Settings of alignment with runs; `configs/align.yaml` explains them."""
 
     checkpoint: Checkpoint
     head: str
@@ -64,7 +64,7 @@ class AlignerRequest:
 
 
 class Aligner:
-    """A run that aligns. The backward run translates targets into sources; its links are reversed."""
+    """A run that aligns sentence pairs. A backward run translates targets into sources; its links are reversed."""
 
     def __init__(
         self, run: OpenRun, translator: Translator, *, head: str, max_length: int, backward: bool = False
@@ -94,17 +94,17 @@ class Aligner:
 
     @property
     def heads(self) -> Heads:
-        """The heads."""
+        """The heads of the model's attention."""
         return self.translator.heads
 
     def weights(self, pairs: SentencePairs, evidence: Collection[Evidence]) -> Iterator[dict[Evidence, Weights]]:
-        """What the words of each pair came from, by each of the evidence.
+        """Yield the weights over words of each pair, for each kind of evidence.
 
-        A model with context sees the sentences before each one in its document, on the side that it reads.
+        A model with context sees the previous sentences of the document, on the side that it reads.
 
         Yields:
-            Weights over words: [target words, source words] of this direction, which are [source words, target words]
-            of the pairs for the backward one. [0, 0] for a pair that is empty on a side, or too long.
+            Weights [target words, source words] in the run's direction; for a backward run, these are [source words,
+            target words] of the pair. [0, 0] for a pair that is empty on a side, or too long.
         """
         read = pairs.target if self.backward else pairs.source
         contexts = contexts_of(read, pairs.documents, self.translator.context_sentences)
@@ -115,7 +115,7 @@ class Aligner:
             print_message(message)
 
     def links(self, weights: Weights, threshold: float | None) -> list[Link]:
-        """The links of one pair, (source, target) of the pair."""
+        """The links of one pair as (source word, target word) of the pair, also for a backward run."""
         links = best_links(weights, threshold)
         return [(target, source) for source, target in links] if self.backward else links
 
@@ -157,7 +157,7 @@ class Aligner:
             yield weights
 
     def _usable(self, sides: Sequence[Sequence[str]], name: str, number: int, notes: NoteCounter) -> Iterator[int]:
-        """The pairs with text on both sides that are not too long; warns of long pairs, numbered from `number`."""
+        """Yield the rows with text on both sides that are not too long; warn of long pairs, numbered from `number`."""
         tokenizer, limits = self.translator.tokenizer, limits_of(self.translator.models)
         lengths = zip(tokenizer.source.encode(sides[0]), tokenizer.target.encode(sides[1]), strict=True)
         for row, pieces in enumerate(lengths):

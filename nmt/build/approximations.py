@@ -1,7 +1,7 @@
-"""Faster ways to search on a CPU, used for text alone where they lose almost nothing: measured when training ends.
+"""Faster approximations of search on a CPU, used if only text is needed and a measurement shows almost no loss.
 
-They are a shortlist, bfloat16 and int8 (docs/benchmarks.md). Log-probabilities and weights then differ, so whoever asks
-for them gets float32 and the whole vocabulary. A GPU has bfloat16 anyway.
+They are a shortlist, bfloat16 and int8 (docs/benchmarks.md), measured when training ends. They change log-probabilities
+and weights, so requests for these use float32 and the whole vocabulary. A GPU uses bfloat16 anyway.
 """
 
 import contextlib
@@ -23,15 +23,15 @@ from nmt.translation.request import Request, requests_of
 from nmt.translation.translator import LENGTH_RATIO, Translator
 from nmt.translation.types import Translation
 
-SENTENCES = 500  # of the validation set
-MINUTES = 1.0  # of training, below which the measurement is not worth its time
-LOSS = 0.05  # of BLEU or chrF, from which an approximation is not used: half of what one decimal shows
-SHORTLISTS = (50, 100)  # translations of each source piece; shorter ones lose rare words, which BLEU hardly notices
-PIECES = 2000  # minimum size of the target vocabulary: of a smaller one, a shortlist has most pieces
+SENTENCES = 500  # sentences of the validation set
+MINUTES = 1.0  # minutes of training below which the measurement is not worth its time
+LOSS = 0.05  # loss of BLEU or chrF from which an approximation is not used: half a unit of the first decimal
+SHORTLISTS = (50, 100)  # translations per source piece; shorter lists lose rare words, which BLEU hardly notices
+PIECES = 2000  # the smallest target vocabulary for shortlists, which would contain most pieces of a smaller one
 
 
 class Approximation(NamedTuple):
-    """The precision of a faster search, and the length of its shortlist, 0 for the whole vocabulary."""
+    """The precision of a faster search, and the length of its shortlist; 0 for the whole vocabulary."""
 
     compute: Compute
     shortlist: int = 0
@@ -67,11 +67,11 @@ def measured(
     language: str,
     contexts: Sequence[Sequence[str]] = (),
 ) -> list[str]:
-    """Translate the first validation sentences with the run's best weights and its search, and in each approximation.
+    """Measure each approximation on the first validation sentences, with the run's best weights and its search.
 
     Fit the model of doubts on the exact translations, and note the score of each approximation in run.json: BLEU, or
-    chrF where BLEU cannot judge. Return what to tell the user. There is nothing to choose on a GPU, where processor and
-    vocabulary allow nothing faster than float32, or if the search draws at random.
+    chrF where BLEU is not meaningful. Return messages for the user. No approximation is measured on a GPU, if processor
+    and vocabulary allow none, or if the search is random.
     """
     from nmt.build.head_choice import LINKED, choose_for_tags  # loads sacremoses
 
@@ -97,7 +97,7 @@ def _compared(
     references: Sequence[str],
     language: str,
 ) -> str:
-    """Note the scores of the exact translations and those of each candidate, and say which will be used."""
+    """Note the scores of the exact translations and of each candidate; return a message that says which is used."""
     from nmt.evaluation.metrics import TITLES, corpus_score, judge, reference_lengths
 
     language = language_by_script(references, language)
@@ -118,7 +118,7 @@ def _compared(
 
 
 def _exact(run: OpenRun, compute: Compute) -> Translator:
-    """The translator of the best weights with the run's search, for text alone."""
+    """The translator with the best weights and the run's search, without attention weights."""
     model, tokenizer = open_model(run, "best", compute)
     ratio = float(run.facts.get("length_ratio", LENGTH_RATIO))
     search = build_search(run.config.search)
@@ -128,11 +128,11 @@ def _exact(run: OpenRun, compute: Compute) -> Translator:
 
 
 def for_text(request: TranslatorRequest) -> TranslatorRequest:
-    """The request for translations of which only the text is wanted: by default, with the fastest approximation.
+    """The request with the fastest approximation that its settings allow, for translations that need only text.
 
-    With it, the run's best weights lost less than `LOSS` on the validation set. precision=auto is automatic, and
-    so is shortlist=null. A shortlist that the user gives is not changed, and with another search than that of the run,
-    which may draw from all pieces, there is none.
+    With this approximation, the run's best weights lost less than `LOSS` on the validation set. The user allows it with
+    precision=auto; a shortlist that the user gives is not changed. With a search other than the run's, which may sample
+    from all pieces, no shortlist is added.
     """
     compute = request.compute
     if not compute.automatic or request.checkpoint != "best" or len(request.runs) > 1:  # these were not measured
@@ -147,7 +147,7 @@ def for_text(request: TranslatorRequest) -> TranslatorRequest:
 
 
 def _fastest(candidates: Mapping[str, Approximation], scores: Mapping[str, float]) -> str | None:
-    """The fastest candidate that loses less than `LOSS` against float32."""
+    """The fastest candidate that loses less than `LOSS` against float32; None if there is none."""
     exact = scores.get(EXACT)
     if exact is None:
         return None
@@ -155,7 +155,7 @@ def _fastest(candidates: Mapping[str, Approximation], scores: Mapping[str, float
 
 
 def _noted(run: OpenRun) -> dict[str, float]:
-    """The score of each approximation by a measurement of the present weights; empty without one."""
+    """The score of each approximation, measured with the current best weights; {} without such a measurement."""
     measurement = run.facts.get("precision", {})
     with contextlib.suppress(UserError):  # translating needs no history
         if measurement and measurement.get("step") == run.best_step:  # not trained on since

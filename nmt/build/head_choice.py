@@ -1,4 +1,4 @@
-"""The head and the shift whose weights make the best links: chosen on validation links, never on test links."""
+"""The choice of the head and the shift with the best links, made on validation links, never on test links."""
 
 import contextlib
 from collections.abc import Sequence
@@ -18,26 +18,26 @@ from nmt.system.terminal import print_message
 from nmt.translation.named_heads import AUTO, MEAN, choose_head
 from nmt.translation.translator import Translator
 
-LINKED = 200  # pairs of the validation set for the links of tags
+LINKED = 200  # validation pairs on which the head and the shift for the links of tags are chosen
 
 
 class Choice(NamedTuple):
-    """The evidence of one run, and the reason for its shift: "set", "validation", or "default" without links."""
+    """The chosen evidence of a run, and where its shift comes from: "set", "validation", or "default" without links."""
 
     evidence: Evidence
     shift_from: str
 
 
 def choose(aligner: Aligner, shift: str, pairs: SentencePairs | None, threshold: float | None = None) -> Choice:
-    """The head and the shift of a run, as they are set, or those with the lowest error rate on validation links.
+    """The head and the shift that are set, or those with the lowest alignment error rate on validation links.
 
     Every candidate and its error rate are printed.
 
     Args:
-        aligner: the run, with its setting of the head.
+        aligner: the run, with the setting of its head.
         shift: "0", "1" or "auto".
-        pairs: validation sentences with gold links; None without.
-        threshold: of links, see `nmt.alignment.word_weights.best_links`.
+        pairs: validation sentences with gold links; None if there are none.
+        threshold: threshold of links; see `nmt.alignment.word_weights.best_links`.
     """
     shifts = list(SHIFTS) if shift == AUTO else [int(shift)]
     several = aligner.head == AUTO and len(aligner.heads.names) > 1
@@ -60,9 +60,9 @@ def choose(aligner: Aligner, shift: str, pairs: SentencePairs | None, threshold:
 
 
 def choose_for_tags(run: Run, translator: Translator, sources: Sequence[str], references: Sequence[str]) -> None:
-    """Note in run.json the head and the shift of the best weights whose links agree best with the run's lexicon.
+    """Note in run.json the head and the shift whose links agree best with the run's lexicon, for the best weights.
 
-    Guided alignment has chosen a head. A run of one head without a lexicon has no choice.
+    Nothing is chosen for a run without attention, without a lexicon, or with a head that guided alignment trained.
     """
     opened = open_run(run.folder)
     linker = open_linker(opened, translator)
@@ -75,7 +75,7 @@ def choose_for_tags(run: Run, translator: Translator, sources: Sequence[str], re
 
 
 def _default(aligner: Aligner, shifts: Sequence[int], heads: Sequence[str]) -> Choice:
-    """The default without validation links, with a message."""
+    """The default choice without validation links; prints a message."""
     head = heads[0] if len(heads) == 1 else aligner.heads.default
     defaults = {"shift": f"shift={shifts[0]}"} if len(shifts) > 1 else {}
     if len(heads) > 1:
@@ -88,7 +88,7 @@ def _default(aligner: Aligner, shifts: Sequence[int], heads: Sequence[str]) -> C
 
 
 def _report(aligner: Aligner, pairs: int, rates: dict[Evidence, float], best: Evidence) -> str:
-    """The error rates of all candidates, in a sentence or in a table."""
+    """A message with the error rates of all candidates, as a sentence or as a table."""
     where = f"on the {pairs:,} validation pairs the AER of {aligner.run.folder} is"
     shifts, heads = (list(dict.fromkeys(kinds)) for kinds in zip(*((kind.shift, kind.head) for kind in rates)))
     belongs = f"a row of its weights belongs to {SHIFTS[best.shift]} (shift {best.shift})"
@@ -109,9 +109,9 @@ def _report(aligner: Aligner, pairs: int, rates: dict[Evidence, float], best: Ev
 
 
 def own_validation(run: OpenRun, data: str | None, source: DataSource | None = None) -> SentencePairs | None:
-    """The validation set of the run's own data with its links; None if it has none, or may not be used."""
+    """The validation set of the run's own data with its links; None if it has no links, or may not be used."""
     if source is None:
-        # Missing data are not an error: the user has not asked for them.
+        # Missing data are not an error here, since no setting names them.
         with contextlib.suppress(UserError):
             source = own_data(run, data, "")
     if source is None or not source.has_links:
@@ -122,7 +122,7 @@ def own_validation(run: OpenRun, data: str | None, source: DataSource | None = N
 
 
 def own_gold(split: Split, words: str) -> list[GoldLinks] | None:
-    """The gold links of a split, between words that `words` names (UserError unless it is whitespace)."""
+    """The gold links of a split, or None if it has none (UserError unless `words` is "whitespace")."""
     if split.links is None:
         return None
     if words != "whitespace":

@@ -1,4 +1,4 @@
-"""The attention that heatmaps show, as the setting `view` names it, and its heads."""
+"""The attention that heatmaps show, selected by the setting `view`, and its heads."""
 
 from nmt.system.errors import UserError
 from nmt.translation.named_heads import ALL, AUTO, Heads, choose_head, names_all
@@ -7,7 +7,7 @@ from nmt.translation.types import Translation, View
 
 
 def linked_head(view: View, head: str, translator: Translator) -> str:
-    """The setting `head` for links: "auto" where it names the heads of pictures (UserError if it does not exist)."""
+    """The setting `head` for links; "auto" if `head` is only for pictures (UserError if the head does not exist)."""
     if view != "cross" or names_all(head):
         return AUTO
     if head != AUTO:
@@ -16,7 +16,7 @@ def linked_head(view: View, head: str, translator: Translator) -> str:
 
 
 def pictured_head(view: View, head: str, translator: Translator) -> str:
-    """The heads that heatmaps of an attention show, as `head` names them; "auto" is every head of self-attention.
+    """The setting `head` for the heatmaps of an attention, checked; "auto" means all heads for self-attention.
 
     Raises:
         UserError: the model has no such attention, or the attention has no such heads.
@@ -46,7 +46,7 @@ def pictured_head(view: View, head: str, translator: Translator) -> str:
 
 
 def view_of(translator: Translator, view: View, translation: Translation) -> Translation | None:
-    """A translation with the weights of an attention; None if it cannot be seen, such as a line in parts."""
+    """The translation with the weights of a view; None if they are not available, as for a line that was split."""
     if view == "cross":
         return translation
     (views,) = translator.look([translation])

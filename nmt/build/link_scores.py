@@ -1,6 +1,6 @@
-"""Links of any program against gold links; reading of text and gold links, and the table, also for aligning.
+"""Scores of a file of links against gold links; and functions that `nmt.align` shares: text, languages, the table.
 
-Loads no torch: scoring a file of links needs no model.
+Loads no torch, since scoring a file of links needs no model.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,7 +31,7 @@ _OF_RUNS = (
 
 @dataclass(frozen=True)
 class Linking:
-    """What `nmt.align` is asked to do with a file of links; `configs/align.yaml` explains the settings."""
+    """The settings of `nmt.align` for a file of links; `configs/align.yaml` explains them."""
 
     links: Path
     gold: Path | None
@@ -68,7 +68,7 @@ def score_links(request: Linking, overrides: Sequence[str]) -> int:
     text = read_text(text_files)
     pairs = len(text[0]) if text else next(iter(sizes.values()), None)
     if pairs is None:
-        # The number of pairs is unknown: pairs that neither file names have no links and change nothing.
+        # The number of pairs is unknown. Pairs that neither file names have no links and do not affect the scores.
         numbered = [file.parse_numbered(lines) for lines, file in zip(contents, files, strict=True)]
         named = sorted(numbered[0].keys() | numbered[1].keys())
         links, gold = ([by_number.get(number, NO_LINKS) for number in named] for by_number in numbered)
@@ -78,7 +78,7 @@ def score_links(request: Linking, overrides: Sequence[str]) -> int:
     if text:
         check_range_of_words(links, text, words, request.links)
         check_range_of_words(gold, text, words, request.gold)
-    # A predicted link is a link: the mark p (possible) makes no difference.
+    # Predicted links that are marked p (possible) count like others.
     predicted: dict[str, Sequence[Iterable[Link]]] = {str(request.links): [guess.possible for guess in links]}
     if text:
         predicted |= baselines(gold, words.sizes(*text))
@@ -87,7 +87,7 @@ def score_links(request: Linking, overrides: Sequence[str]) -> int:
 
 
 def named_languages(named: Any, known: tuple[str, str]) -> tuple[str, str]:
-    """The two codes of `languages=`, by default the known ones (UserError unless there are two)."""
+    """The two codes of `languages=`, or `known` without this setting (UserError unless there are two)."""
     if named is None:
         return known
     if isinstance(named, str) or len(named) != 2:
@@ -97,10 +97,10 @@ def named_languages(named: Any, known: tuple[str, str]) -> tuple[str, str]:
 
 
 def read_text(files: Mapping[str, Path | None]) -> tuple[list[str], list[str]] | None:
-    """The lines of two files, by their settings; None if neither is set.
+    """The lines of two files, which are given by their settings; None if neither is set.
 
     Raises:
-        UserError: only one is set, or they have different numbers of lines.
+        UserError: only one is set, or the files have different numbers of lines.
     """
     check_pair(files, "links are between both")
     paths = [path for path in files.values() if path is not None]
@@ -113,7 +113,7 @@ def read_text(files: Mapping[str, Path | None]) -> tuple[list[str], list[str]] |
 
 
 def table(predicted: dict[str, Sequence[Iterable[Link]]], gold: Sequence[GoldLinks]) -> str:
-    """Error rate, precision and recall of sets of links, one row each."""
+    """A table of alignment error rate, precision and recall, with a row for each set of links."""
     rows = [(name, *as_row(against_gold(links, gold))) for name, links in predicted.items()]
     sure, possible = (sum(len(links[kind]) for links in gold) for kind in (0, 1))
     return (

@@ -1,4 +1,4 @@
-"""From run folders to what commands use of them: a checked run, its translator, its data."""
+"""Opens run folders for commands: a checked run, its translator, its data."""
 
 import contextlib
 import functools
@@ -34,17 +34,17 @@ from nmt.translation.named_heads import AUTO, Heads, choose_head
 from nmt.translation.shortlist import Shortlist
 from nmt.translation.translator import LENGTH_RATIO, Translator
 
-BUILT_IN, MOST_BUILT_IN = ("builtin", "documents"), 1_000_000  # data sets without files; sentences or documents
-#: The weights of a run: of the best validation, or of the last save.
+BUILT_IN, MOST_BUILT_IN = ("builtin", "documents"), 1_000_000  # data sets without files; the largest size setting
+#: Which weights of a run: those of the best validation, or of the last save.
 Checkpoint = Literal["best", "last"]
 
 
 @dataclass(frozen=True, eq=False)
 class OpenRun:
-    """A run folder that was checked and read once, by `open_run`.
+    """A run folder that `open_run` has checked and read.
 
     Attributes:
-        files: of the folder.
+        files: the files of the folder.
         config: the configuration, with the classes of the installed choices.
         facts: status, versions and counts.
     """
@@ -55,7 +55,7 @@ class OpenRun:
 
     @property
     def folder(self) -> Path:
-        """The folder."""
+        """The folder of the run."""
         return self.files.folder
 
     @functools.cached_property
@@ -65,12 +65,12 @@ class OpenRun:
 
     @property
     def languages(self) -> tuple[str, str]:
-        """The codes of source and target."""
+        """The language codes of source and target."""
         source, target = self.facts.get("languages", UNNAMED)[:2]
         return str(source), str(target)
 
     def trained_head(self, heads: Sequence[str]) -> str | None:
-        """The selection of the decoder's `heads` that guided alignment has trained; None without it."""
+        """The selection among the decoder's `heads` that guided alignment trained; None without guided alignment."""
         trainer = self.config.get("trainer", {})
         if not trainer.get("guided_alignment") or not heads:
             return None
@@ -78,13 +78,13 @@ class OpenRun:
 
 
 def open_run(folder: Path) -> OpenRun:
-    """The run in a folder (UserError if there is no run, or its configuration or its facts are damaged)."""
+    """Read the run in a folder (UserError if there is no run, or if its configuration or its facts are damaged)."""
     files = Run(folder)
     return OpenRun(files, files.config(), files.facts())
 
 
 def open_model(run: OpenRun, checkpoint: Checkpoint, compute: Compute) -> tuple[Seq2Seq, Tokenizer]:
-    """A run's model with its trained weights, ready to translate, and its tokenizer.
+    """Load a run's model with its trained weights, in evaluation mode, and its tokenizer.
 
     Raises:
         UserError: the run is incomplete or damaged.
@@ -99,7 +99,7 @@ def open_model(run: OpenRun, checkpoint: Checkpoint, compute: Compute) -> tuple[
 
 
 def unchecked(run: Run) -> str:
-    """The warning for a run that has lost its checksums."""
+    """The warning for a run without checksums of its weights."""
     return (
         f"{run.folder / NAME} has no checksum of the weights, so damage cannot be noticed. Restore the run from an "
         "intact copy."
@@ -116,9 +116,9 @@ def open_shortlist(run: Run, count: int, tokenizer: Tokenizer) -> Shortlist | No
 
 
 def open_linker(run: OpenRun, translator: Translator, head: str = AUTO, shift: int = 0) -> Linker:
-    """Links for the tags of a run's translations, by its lexicon and by a head and a shift of its attention.
+    """The linker for tags in a run's translations, with its lexicon and a head and a shift of its attention.
 
-    By default, by the head and the shift that were chosen when training ended (UserError if the lexicon is damaged).
+    The defaults are the head and the shift that were chosen when training ended (UserError if the lexicon is damaged).
     """
     tokenizer = translator.tokenizer
     tag_facts = run.facts.get("tags", {})
@@ -135,10 +135,10 @@ def open_linker(run: OpenRun, translator: Translator, head: str = AUTO, shift: i
 def open_for_forcing(
     run: OpenRun, checkpoint: Checkpoint, compute: Compute, batch_sentences: int, context_sentences: int | None
 ) -> Translator:
-    """The translator of a run for forced decoding, where no search is chosen.
+    """The translator of a run for forced decoding, which needs no search.
 
     Raises:
-        UserError: the run is incomplete or damaged, or was trained with less context; precision=int8.
+        UserError: the run is incomplete or damaged, or was trained with less context; or precision=int8 is set.
     """
     compute.check_searches_not()
     model, tokenizer = open_model(run, checkpoint, compute)
@@ -154,13 +154,13 @@ def open_for_forcing(
 
 
 def own_data(run: OpenRun, named: str | None, files: str) -> DataSource:
-    """The data set of a run, if its settings may be used.
+    """The data set of a run, if its data settings may be used.
 
-    They may if they say nothing of files and networks, if this user has made the run, or if the command line has data=
-    (`named`). `files` are the settings of the command that name files instead.
+    They may be used if they name no files or networks, if this user has made the run, or if the command line has data=
+    (`named`). `files` are settings of the command that name files instead, for messages.
 
     Raises:
-        UserError: the settings may not be used, or the data set is missing; with its place.
+        UserError: the settings may not be used, or the data set is missing; the message says where it is expected.
     """
     if named is None and not may_use(run.config) and not run.files.is_own():
         raise UserError(
@@ -176,13 +176,13 @@ def own_data(run: OpenRun, named: str | None, files: str) -> DataSource:
 
 
 def may_use(config: Mapping[str, Any]) -> bool:
-    """Whether anybody's data settings may be used: those of built-in text of a usual size."""
+    """Whether data settings are safe even in a stranger's run: built-in text of a usual size."""
     sizes = [value for value in config["data"].values() if isinstance(value, int | float)]
     return config["choices"]["data"] in BUILT_IN and all(0 <= size <= MOST_BUILT_IN for size in sizes)
 
 
 def data_words(run: Run) -> list[str]:
-    """The data settings of a run as its command line says them, without defaults; quoted for a shell."""
+    """The data settings of a run that are not defaults, as words of a command line, quoted for a shell."""
     tree = run.tree()
     choice, settings = str(tree["choices"]["data"]), tree["data"]
     defaults = read_yaml(f"data/{choice}")
@@ -194,7 +194,7 @@ def own_split(run: OpenRun, source: DataSource, name: str) -> Split:
     """A split of a run's own data set, whose text must not have changed.
 
     Raises:
-        UserError: it is missing, or the text has changed since training.
+        UserError: the split is missing, or its text has changed since training.
     """
     if name not in source.splits():
         raise source.unknown_split(name)
@@ -210,7 +210,7 @@ def own_split(run: OpenRun, source: DataSource, name: str) -> Split:
 
 @contextlib.contextmanager
 def _placed(run: OpenRun) -> Iterator[None]:
-    """Add to errors in a run's data where the run expects the data."""
+    """Add the place where the run expects its data to errors about the data."""
     try:
         yield
     except UserError as error:
@@ -228,9 +228,9 @@ def _placed(run: OpenRun) -> Iterator[None]:
 
 @contextlib.contextmanager
 def describes(run: Run, what: str, *, as_saved: bool = False) -> Iterator[None]:
-    """Report errors in this context as damage of a run's configuration, or as what another version has written.
+    """Report errors in this context as damage of a run's configuration, or as written by another version.
 
-    With `as_saved`, no command line has changed the configuration, so that an invalid value is the run's, too.
+    With `as_saved`, no command line has changed the configuration, so that invalid values come from the run, too.
     """
     does_not = f"it does not describe {what}"
     with reading(run.folder / "config.yaml", does_not, (SettingError,) if as_saved else ()):
@@ -256,7 +256,7 @@ def note_unused_attention(configs: Iterable[Mapping[str, Any]], overrides: Seque
 
 @dataclass(frozen=True)
 class TranslatorRequest:
-    """Which runs translate, and how; `configs/translate.yaml` explains the settings."""
+    """The runs that translate, and their settings; `configs/translate.yaml` explains the settings."""
 
     run: str | Sequence[str]
     checkpoint: Checkpoint
@@ -284,7 +284,7 @@ class TranslatorRequest:
 
     @property
     def most_sentences(self) -> int:
-        """The sentences of a batch at most."""
+        """The most sentences in a batch."""
         return self.batch_sentences or (batch_sizes.ON_GPU if self.compute.on_gpu else batch_sizes.ON_CPU)
 
     def open(self, keep_weights: bool = True) -> Translator:
@@ -318,7 +318,7 @@ class TranslatorRequest:
             max_source_length=self.max_source_length,
             long_lines=self.long_lines,
             weights=keep_weights,
-            shortlist=open_shortlist(first.files, self.shortlist or 0, tokenizer),  # null: more than the text is wanted
+            shortlist=open_shortlist(first.files, self.shortlist or 0, tokenizer),  # null here: not only text is needed
             slots=self.slots,
             context_sentences=-1 if self.context_sentences is None else self.context_sentences,
             trained_head=first.trained_head(models[0].decoder.heads) if len(runs) == 1 else None,

@@ -1,8 +1,8 @@
-"""Configuration -> objects. The only file that instantiates from configuration.
+"""Configuration -> objects. The only module that instantiates from configuration.
 
-A yaml node names a class with `_target_` and gives its settings. This file passes the sizes and objects that follow
-from other choices. Classes come from the installed yaml files only (`nmt.config.choices`), so a run from a stranger
-cannot name code.
+A yaml node names a class with `_target_` and gives its settings. This module passes the sizes and objects that depend
+on other choices. Classes come only from the installed yaml files (`nmt.config.choices`), so a run from a stranger
+cannot execute code.
 """
 
 import contextlib
@@ -39,10 +39,10 @@ Part = TypeVar("Part")
 
 
 def locate(target: object, kind: type[Part], key: str) -> type[Part]:
-    """The class that `target` names, which must be of the kind that stands at `key`.
+    """The class with the dotted path `target`, which must be a subclass of `kind`; `key` is for messages.
 
     Raises:
-        UserError: it is not a class of this program or an optimizer of torch, or not one of this kind.
+        UserError: the path is not a class of this program or an optimizer of torch, or not a subclass of `kind`.
     """
     module_name, _, class_name = str(target).rpartition(".")
     place = None
@@ -54,7 +54,7 @@ def locate(target: object, kind: type[Part], key: str) -> type[Part]:
     return place
 
 
-#: The names of choices by the places of their settings: {"attention.score": "dot", ...}.
+#: Place of the settings -> name of the choice: {"attention.score": "dot", ...}.
 Choices = Mapping[str, str]
 
 
@@ -65,12 +65,12 @@ def _choices(config: DictConfig) -> Choices:
 def part(
     node: DictConfig | Mapping[str, Any], kind: type[Part], key: str, choices: Choices | None = None
 ) -> Callable[..., Part]:
-    """A constructor with the settings of `node` filled in; what follows from other choices is passed when calling.
+    """A constructor with the settings of `node` filled in; arguments that depend on other choices are passed to it.
 
-    With `choices`, the part gets the name of its choice as its attribute `choice`.
+    With `choices`, the part gets the name of its choice as the attribute `choice`.
 
     Raises:
-        UserError: the class may not stand there, does not know a setting, or does not take its value.
+        UserError: the class is not allowed at `key`, has no such setting, or does not accept a value.
     """
     settings = _plain(node, key)
     if TARGET not in settings:
@@ -107,12 +107,12 @@ class ModelSettings:
     """The settings of the model as a whole, `model.` in the configuration.
 
     Attributes:
-        embedding_size: of source and target words.
-        tie_embeddings: which weights are one: those of no embeddings, of the decoder's input and output, of all.
-        dropout: of embeddings.
-        output_dropout: of the decoder's features before the softmax; None is that of embeddings, or 0 if the decoder
-            drops its features itself.
-        fast: whether fast kernels may be called.
+        embedding_size: size of source and target embeddings.
+        tie_embeddings: which weights are shared: none, target embeddings and output layer, or source embeddings too.
+        dropout: dropout of embeddings.
+        output_dropout: dropout of the decoder's features before the softmax; None for `dropout`, or for 0 if the
+            decoder drops its features itself.
+        fast: whether fast kernels may be used.
     """
 
     embedding_size: Positive
@@ -131,7 +131,7 @@ def check_settings(config: DictConfig) -> None:
     """Check the settings of every choice against the constructor that takes them, before any work.
 
     Raises:
-        UserError: a setting that the class does not know, or a value that it does not take.
+        UserError: a class does not have a setting, or does not accept its value.
     """
     model_settings(config)
     for key in map(place, config.choices):
@@ -144,12 +144,12 @@ def check_settings(config: DictConfig) -> None:
 
 
 def build_source(config: DictConfig) -> DataSource:
-    """Where sentence pairs come from."""
+    """The data set."""
     return part(config.data, DataSource, "data")()  # type: ignore[type-abstract]
 
 
 def build_tokenizer_trainer(config: DictConfig) -> TokenizerTrainer:
-    """What makes the tokenizer from the training text."""
+    """The trainer of the tokenizer."""
     return part(config.tokenizer, TokenizerTrainer, "tokenizer")()
 
 
@@ -164,7 +164,7 @@ def build_schedule(config: DictConfig) -> Schedule:
 
 
 def build_search(node: Mapping[str, Any]) -> Search:
-    """Greedy, beam or sampling."""
+    """The search: greedy, beam or sampling."""
     return part(node, Search, "search")()
 
 
@@ -184,7 +184,7 @@ def build_optimizer(config: DictConfig, model: Seq2Seq) -> torch.optim.Optimizer
     try:
         return make(settings)
     except (ValueError, TypeError, RuntimeError) as error:
-        for name, value in settings.items():  # torch does not say which setting it is: without it, the rest will do
+        for name, value in settings.items():  # torch does not name the invalid setting: the others work without it
             if name == TARGET:
                 continue
             try:
@@ -203,9 +203,9 @@ def build_attention(
     choices: Choices | None = None,
     **use: Any,
 ) -> Attention:
-    """A score, a window, a normaliser and a read, composed for these sizes.
+    """An attention for these sizes, composed of a score, a window, a normaliser and a read.
 
-    `key` is the node's place in the configuration; `choices` names its parts; `use` says what its owner needs it for.
+    `key` is the node's place in the configuration; `choices` names its parts; `use` are arguments of its owner.
     """
     settings = _plain(node, key)
     nodes = {name: settings.pop(name, {}) for name in ("score", "window", "normaliser", "read")}
@@ -222,7 +222,7 @@ def build_attention(
 
 
 def _makers(settings: dict[str, Any], key: str, choices: Choices) -> dict[str, Callable[..., Any]]:
-    """What makes the parts that stand in an encoder or a decoder, taken from its settings."""
+    """Constructors of the parts of an encoder or a decoder, whose nodes are removed from its settings."""
     makers: dict[str, Callable[..., Any]] = {}
     for name, kind in (("readout", Readout), ("positions", Positions)):
         if name in settings:
@@ -238,7 +238,7 @@ def _makers(settings: dict[str, Any], key: str, choices: Choices) -> dict[str, C
 def _encoder(settings: dict[str, Any], key: str, choices: Choices, embedding_size: int) -> Encoder:
     """The encoder; its constructor makes the parts of its layers."""
     makers = _makers(settings, key, choices)
-    for name in ("first", "then"):  # of an encoder that consists of others
+    for name in ("first", "then"):  # the parts of an encoder that combines two encoders
         if name in settings:
             makers[name] = functools.partial(_encoder, settings.pop(name), f"{key}.{name}", choices)
     return part(settings, Encoder, key)(embedding_size=embedding_size, **makers)
@@ -255,7 +255,7 @@ def build_decoder(config: DictConfig, encoder: Encoder, embedding_size: int) -> 
 
 
 def build_context(config: DictConfig, encoder: Encoder) -> ContextMechanism | None:
-    """What shows the model the previous sentences; None for a model of single sentences."""
+    """The mechanism that gives previous sentences to the model; None for a model of single sentences."""
     settings = _plain(config.context, "context")
     if not settings["sentences"]:
         return None
@@ -280,23 +280,23 @@ def build_model(config: DictConfig, tokenizer: Tokenizer, *, initial: bool = Tru
     return model
 
 
-#: Settings that weights belong to, by their first part, and the last parts of those that say nothing of weights.
+#: Settings that determine weights, by the first part of their key; and endings of keys that do not matter for weights.
 _OF_WEIGHTS = ("encoder", "decoder", "attention", "context", "model", "seed")
 _NOT_OF_WEIGHTS = ("dropout", "fast", "searched")
 
 
-#: A larger size lets the weights of a model be counted before they are made.
+#: With a size above this, the weights of a model are counted before memory is allocated for them.
 _LARGE = 8192
 
 
 def _may_be_absurd(config: DictConfig) -> bool:
-    """Whether a size of the model is so large that its weights are to be counted before they are made."""
+    """Whether a size of the model is so large that its weights should be counted before they are allocated."""
     parts = [config[part] for part in ("model", "encoder", "decoder", "attention", "context") if part in config]
     return any(isinstance(value, int) and value > _LARGE for value in scalars(parts))
 
 
 def _check_memory(parameters: int) -> None:
-    """UserError for a model whose weights alone need more than the free memory."""
+    """Raise UserError if the weights of a model alone need more than the free memory."""
     needed, free = 4 * parameters, free_memory()
     if needed > free:
         raise UserError(
@@ -310,14 +310,14 @@ def assemble(
 ) -> Seq2Seq:
     """The whole model for vocabularies of these sizes.
 
-    Its parameters start from `seed`, unless `initial` is false because trained ones replace them at once.
+    Its parameters are initialised with `seed`, unless `initial` is false, since trained ones replace them at once.
 
     Raises:
-        UserError: sizes that do not fit together, with the override that cures it.
+        UserError: sizes do not fit together; the message gives an override that fixes it.
     """
     settings = model_settings(config)
     if torch.get_default_device().type != "meta" and _may_be_absurd(config):
-        with torch.device("meta"):  # counted without memory for any weight
+        with torch.device("meta"):  # allocates no memory for weights
             counted = assemble(config, source_pieces, target_pieces, joint, initial=False)
         _check_memory(sum(parameter.numel() for parameter in counted.parameters()))
     embedding_size, tie = settings.embedding_size, settings.tie_embeddings

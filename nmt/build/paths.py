@@ -1,4 +1,4 @@
-"""Inputs and outputs of a command: checked before any work, and written atomically."""
+"""Input and output files of a command: checked before any work; outputs are written atomically."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ from nmt.system.errors import UserError
 from nmt.system.files import PACKED, STANDARD, ClosedStream, full, is_regular, open_text, replace_atomically, unwritable
 from nmt.system.platform import shell_command, shell_quoted
 
-#: Endings of files that hold no plain text, and none that is packed as `PACKED` says.
+#: Endings of files that are neither plain text nor packed in a format of `PACKED`.
 _OTHERS = (
     *(".zip", ".tar", ".tgz", ".tbz", ".tbz2", ".txz", ".zst", ".lz", ".lz4", ".lzma", ".z", ".7z", ".rar"),
     *(".doc", ".docx", ".xls", ".xlsx", ".odt", ".ods", ".pdf", ".rtf"),
@@ -26,13 +26,13 @@ def check_paths(
     folders: Collection[str] = (),
     text: bool = True,
 ) -> None:
-    """Check before any work that the inputs are there and the outputs can be written, both by their keys.
+    """Check before any work that all inputs exist and all outputs can be written.
 
     Args:
-        inputs: None for a key without a file.
-        outputs: likewise.
+        inputs: key -> input file, or None.
+        outputs: key -> output file or folder, or None.
         folders: keys of outputs that are folders.
-        text: whether the other outputs are text.
+        text: whether the output files are text.
 
     Raises:
         UserError: an input does not exist, or an output cannot be written.
@@ -87,20 +87,20 @@ def _check_writable(key: str, place: Path, *, folder: bool) -> None:
 
 
 def is_writable(folder: Path) -> bool:
-    """Whether a folder can be written, or made if it is not there."""
+    """Whether a folder can be written, or created if it does not exist."""
     parent = next(parent for parent in (folder.absolute(), *folder.absolute().parents) if parent.exists())
     try:
         with tempfile.TemporaryDirectory(dir=parent):
             return True
     except OSError as error:
-        return full(error)  # which is found where it matters, by whoever writes
+        return full(error)  # a full disk is reported when the output is written
 
 
 def check_replaceable(folder: Path, cure: str) -> None:
-    """Check that a folder of results can be made, or that all its files can be replaced.
+    """Check that a folder of results can be created, or that all its files can be replaced.
 
     Raises:
-        UserError: a file or folder cannot be written. The message ends with the `cure`.
+        UserError: a file or folder cannot be written; the message ends with `cure`.
     """
     if folder.is_file():
         raise UserError(f"{folder} is a file where a folder would be made. {cure}")
@@ -110,18 +110,18 @@ def check_replaceable(folder: Path, cure: str) -> None:
 
 
 def check_standard_output(what: str) -> None:
-    """UserError if the caller has closed standard output, to which `what` would go."""
+    """Raise UserError if standard output, to which `what` would be written, is closed."""
     if isinstance(sys.stdout, ClosedStream):
         raise UserError(f"Standard output is closed, so the {what} would be lost. Give output=FILE.")
 
 
 def unprotect(folder: Path) -> str:
-    """The cure for a write-protected run."""
+    """Advice for a write-protected run, as the end of a message."""
     return f"give yourself permission (chmod -R u+w {shell_quoted(str(folder))}), or take a copy of the run."
 
 
 def pipes_of(data: Mapping[str, Any]) -> str:
-    """The settings of a data set that name pipes or standard input, as words; "" if there are none."""
+    """The settings of a data set that name pipes or standard input, as words of a command line; "" without any."""
     words = []
     for key in ("files", "train", "valid", "test", "train_links"):
         value = data.get(key) or []
@@ -135,14 +135,14 @@ def pipes_of(data: Mapping[str, Any]) -> str:
 
 
 def is_replaceable(path: Path) -> bool:
-    """Whether an output can be written elsewhere first: a device or a named pipe cannot be replaced."""
+    """Whether an output can be replaced by a temporary file, unlike a device or a named pipe."""
     return is_regular(path) or not (path == STANDARD or path.exists())
 
 
 def writer(stack: contextlib.ExitStack, path: Path | None) -> Callable[[str], None]:
     """A function that writes lines to a file, atomically, or to standard output (UserError if that is closed).
 
-    The ending of a file says how it is packed.
+    The ending of a file determines how it is packed.
     """
     file: TextIO
     if path is None or path == STANDARD:
@@ -166,7 +166,7 @@ def writer(stack: contextlib.ExitStack, path: Path | None) -> Callable[[str], No
 
 @contextlib.contextmanager
 def writing(path: Path | None) -> Iterator[None]:
-    """UserError if a file, or standard output (None), cannot be written; a closed pipe is left to the command."""
+    """Turn errors of writing a file, or standard output (None), into UserError; the command handles a closed pipe."""
     try:
         yield
     except BrokenPipeError:

@@ -1,9 +1,9 @@
-"""From a configuration to a request: the checked settings of a command as one frozen value.
+"""Configuration -> request: the checked settings of a command as one frozen value.
 
     DictConfig, words of the command line -read-> Translating(translator, input, output, ...)
 
 A request is a dataclass whose fields have the names of the command's settings. Its type hints define their types and
-limits (`nmt.system.limits`). A field that is a dataclass takes its settings from the same configuration.
+limits (`nmt.system.limits`). A field that is a dataclass is filled from the same configuration.
 """
 
 import inspect
@@ -23,7 +23,7 @@ from nmt.system.limits import checked
 from nmt.system.terminal import print_message
 
 Request = TypeVar("Request")
-#: The setting data= of commands that may use the data settings of a run: use them, whoever has made the run.
+#: data=run: use the data settings of a run, even if another user has made the run.
 Data = Literal["run"]
 
 
@@ -32,8 +32,8 @@ class SearchRequest:
     """The search of a run with the changes of the command line.
 
     Attributes:
-        choice: the search in the command's configuration.
-        node: its settings and its class.
+        choice: the choice of search in the command's configuration.
+        node: the settings and the class of this search.
         words: the overrides of the search in the command line.
     """
 
@@ -51,7 +51,7 @@ class SearchRequest:
 
 
 def read(kind: type[Request], config: DictConfig, overrides: Sequence[str] = ()) -> Request:
-    """The request of this kind from a configuration and the `overrides` of its command line.
+    """Make a request of this kind from a configuration and the `overrides` of its command line.
 
     Raises:
         UserError: a setting has the wrong type or is out of range.
@@ -62,11 +62,11 @@ def read(kind: type[Request], config: DictConfig, overrides: Sequence[str] = ())
 
 
 def _filled(kind: Any, tree: Mapping[str, Any], overrides: Sequence[str]) -> Any:
-    """A request or a part of it, with the settings of a tree."""
+    """A request, or a dataclass in it, with the settings of a tree."""
     if kind is SearchRequest:
         words = [word for word in overrides if word.lstrip("+").startswith("search")]
         return SearchRequest(tree["choices"]["search"], tree["search"], words)
-    make = getattr(kind, "choose", kind)  # `choose` may take other settings than the fields
+    make = getattr(kind, "choose", kind)  # the parameters of `choose` may differ from the fields
     parameters = inspect.signature(make).parameters
     names = [name for name in parameters if name in tree or parameters[name].default is inspect.Parameter.empty]
     parts = {name: hint for name, hint in get_type_hints(kind).items() if is_dataclass(hint) and name in names}
@@ -78,7 +78,7 @@ def _filled(kind: Any, tree: Mapping[str, Any], overrides: Sequence[str]) -> Any
 class GivenText:
     """The text to score: a split of the data set, or a file of sentences with one or several files of references.
 
-    If all are None: every split.
+    If all are None, every split is scored.
     """
 
     split: str | None
@@ -102,12 +102,12 @@ class GivenText:
 
     @property
     def files(self) -> dict[str, Path | None]:
-        """The files by their settings."""
+        """Setting -> file."""
         references = {f"reference ({number})": path for number, path in enumerate(self.references[1:], 2)}
         return {"source": self.source, "reference": next(iter(self.references), None), **references}
 
     def read(self) -> Split | None:
-        """The split that the files hold, if there are files (UserError if they do not fit together)."""
+        """Read the files as a split; None without files (UserError if they are not parallel)."""
         if self.source is None or self.reference is None:
             return None
         with decoding(self.encoding, "encoding"):
@@ -121,14 +121,14 @@ class GivenText:
 
 
 def check_pair(paths: Mapping[str, object], reason: str) -> None:
-    """UserError if one of two settings is given without the other."""
+    """Raise UserError if one of two settings is given without the other."""
     given, missing = ([key for key, path in paths.items() if (path is None) is none] for none in (False, True))
     if given and missing:
         raise UserError(f"{given[0]}= needs {missing[0]}= as well: {reason}.")
 
 
 def note_one_document(lines: int) -> None:
-    """Say that lines are taken for one document, because a run with context has met no empty line among them."""
+    """Print a note that all lines count as one document, since there is no empty line among them."""
     if lines > 1:
         print_message(
             f"No empty line among {lines:,} lines: all are taken for one document. If they are not, separate documents "

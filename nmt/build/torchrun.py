@@ -1,4 +1,4 @@
-"""A command in several processes of torchrun: the leader does it, the others search a share of its batches."""
+"""A command in several processes of torchrun: the leader runs it; the other processes search a share of its batches."""
 
 import contextlib
 import dataclasses
@@ -17,8 +17,8 @@ def shared(request: TranslatorRequest, keep_weights: bool, lead: Callable[[Calla
     """Run `lead` in the leader, and return the exit status.
 
     `lead` is called with a function that opens the translator, whose batches all processes search. The other processes
-    open the same one and follow. However the leader ends, they end, too. Signals, which reach them as well, are left
-    to the leader.
+    open the same translator and follow the leader. They end with the leader, for whatever reason it ends, and ignore
+    signals, which the leader handles.
 
     Raises:
         LostProcessError: another process has ended.
@@ -35,7 +35,7 @@ def shared(request: TranslatorRequest, keep_weights: bool, lead: Callable[[Calla
                 return lead(opened)
         with handling(stop_signals(), lambda *_: None):
             if processes.share() is not None:
-                with contextlib.redirect_stderr(io.StringIO()):  # the leader has said the same
+                with contextlib.redirect_stderr(io.StringIO()):  # the leader has printed the same messages
                     translator = request.open(keep_weights)
                 with evaluating(translator.cast_models):
                     follow(translator.search_batch, processes, translator.compute.parallel_searches)

@@ -1,4 +1,4 @@
-"""A run folder <-> the model of its doubts, `doubt.json`: which words of a translation are likely wrong."""
+"""Fits, saves and loads a run's model of doubts (`doubt.json`): which words of a translation are likely wrong."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from nmt.translation.types import Translation
 
 
 def open_doubts(run: OpenRun) -> DoubtModel | None:
-    """The model of a run's doubts; None if it has none of its best weights.
+    """Read a run's model of doubts; None if there is none for its best weights.
 
     Raises:
         UserError: the file is damaged.
@@ -29,7 +29,7 @@ def open_doubts(run: OpenRun) -> DoubtModel | None:
     facts = run.files.read_object(path.name, DOUBT)
     if tuple(facts["features"]) not in (OF_PIECES, OF_PIECES + OF_ATTENTION):
         raise damaged(path, "it has other features")
-    if facts["step"] != run.best_step:  # trained on since
+    if facts["step"] != run.best_step:  # training has continued since
         return None
     features = {name: (mean, deviation, weight) for name, (mean, deviation, weight) in facts["features"].items()}
     evidence = DoubtEvidence(*(facts["evidence"][name] for name in DoubtEvidence._fields))
@@ -37,7 +37,7 @@ def open_doubts(run: OpenRun) -> DoubtModel | None:
 
 
 def need_doubts(run: OpenRun) -> DoubtModel:
-    """The model of a run's doubts (UserError if it has none of its best weights)."""
+    """Read a run's model of doubts (UserError if there is none for its best weights)."""
     doubts = open_doubts(run)
     if doubts is None:
         command = f"{python()} -m nmt.evaluate {pasteable('run', run.folder)} split=valid"
@@ -46,9 +46,9 @@ def need_doubts(run: OpenRun) -> DoubtModel:
 
 
 def fit_doubts(run: Run, translator: Translator, translations: Sequence[Translation], references: Sequence[str]) -> str:
-    """Fit the model of a run's doubts on translations of its validation set by its best weights.
+    """Fit a run's model of doubts on translations of its validation set with its best weights.
 
-    Write `doubt.json`, and return what to tell the user.
+    Write `doubt.json`, and return a message for the user.
     """
     model = fit(predict_again(translator, translations), references)
     if model is None:

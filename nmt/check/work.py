@@ -1,4 +1,4 @@
-"""Whether the files of a run are intact: by their checksums, and by reading them."""
+"""Checks whether the files of a run are intact, by their checksums and by reading them."""
 
 import contextlib
 from collections.abc import Callable
@@ -67,7 +67,7 @@ def states_of(run: Run) -> dict[str, str]:
             states[name] = "missing"
         elif name not in read:
             states[name] = "damaged" if damage(path) else "intact"
-        elif states[name] == READABLE and damage(path):  # people edit these
+        elif states[name] == READABLE and damage(path):  # users may have edited these files
             states[name] = CHANGED
     for path in (run.best, run.last):
         if path.name not in checksums:
@@ -89,11 +89,11 @@ def _read(reader: Callable[[], object]) -> str:
 
 
 def whole_history(run: Run) -> list[dict[str, float]]:
-    """The validations of a run (UserError if some are lost, as far as the run's other files tell)."""
+    """The validations of a run (UserError if the run's other files show that some are lost)."""
     history, facts, path = run.history(), run.facts(), run.folder / "history.jsonl"
     saved: list[dict[str, float]] = []
     if run.state.exists():
-        with contextlib.suppress(UserError):  # which its own row says
+        with contextlib.suppress(UserError):  # reported in the row of the state
             saved = load_state(run.state).get("history", [])
     last = history[-1]["step"] if history else 0
     if facts.get("status") == "finished" and last < facts.get("step", 0):

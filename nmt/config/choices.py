@@ -32,7 +32,7 @@ def place(key: str) -> str:
 
 @functools.cache
 def owners_of(group: str) -> dict[str, list[str]]:
-    """The choices that bring a choice of `group` along, by their groups.
+    """Group -> its choices whose files include a choice of `group`.
 
     {"decoder": ["conv", "transformer"], "encoder": [...]} for "positions"
     """
@@ -46,7 +46,7 @@ def owners_of(group: str) -> dict[str, list[str]]:
 
 
 def in_command(group: str, choices: Iterable[str]) -> bool:
-    """Whether a group can be chosen from in a command with these choices, "GROUP" or "GROUP@PLACE"."""
+    """Whether a command with these choices ("GROUP" or "GROUP@PLACE") has choices of `group`."""
     heads = {choice.partition("@")[0].partition("/")[0] for choice in choices}
     return group.partition("/")[0] in heads or bool(heads & owners_of(group).keys())
 
@@ -67,14 +67,14 @@ def class_of(group: str, choice: str) -> str:
     node = read_yaml(f"{group}/{choice}")
     if TARGET in node:
         return str(node[TARGET])
-    for base in node.get("defaults", []):  # a file that changes a few settings of another one
+    for base in node.get("defaults", []):  # the file changes a few settings of another choice
         if isinstance(base, str) and base in options:
             return class_of(group, base)
     raise UserError(f"{group}/{choice}.yaml names no class.")
 
 
 def with_classes(tree: dict[str, Any]) -> dict[str, Any]:
-    """The configuration with the class of each of its `choices`, as the installed files name them.
+    """Add to a configuration the class of each of its `choices`, as named in the installed files.
 
     Raises:
         UserError: `choices` has an unknown name, or its settings are missing.

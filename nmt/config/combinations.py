@@ -21,9 +21,9 @@ class Combination(NamedTuple):
     """One run of a sweep.
 
     Attributes:
-        overrides: its command line, quoted, with one value each.
-        swept: the key and the value of each word that has several values, in order.
-        fixed: the key and the value of the other words.
+        overrides: the quoted words of its command line, with one value each.
+        swept: key -> this run's value, for each word with several values, in order.
+        fixed: key -> value, for the other words.
     """
 
     overrides: list[str]

@@ -26,9 +26,9 @@ def compose(config_name: str, overrides: Sequence[str]) -> DictConfig:
     """Compose `config_name`.yaml with quoted overrides, checked against the yaml files.
 
     `data.files=...` without `data=` means `data=files`. Text stays as it is written (`precision=32`); an integer may be
-    written `1e4`. The constructors define the values of a part's settings. The command's own settings have the types of
+    written `1e4`. The constructor of a part checks the part's settings; the command's own settings have the types of
     their defaults. `choices` of the result maps groups to choices, {"attention/score": "general", ...}. The result is
-    in struct mode: reading a missing key raises.
+    in struct mode: reading a missing key raises an error.
 
     Raises:
         UserError: a word without `=`; a removed setting; a misspelt group, choice or key (with the nearest names); an
@@ -44,7 +44,7 @@ def compose(config_name: str, overrides: Sequence[str]) -> DictConfig:
     parsed = [parse(config_name, override) for override in overrides]
     keys = {override.key_or_group for override in parsed}
     if keys & groups.keys():
-        of_verb = configuration.read_yaml(config_name)  # where data= is a setting, it chooses no file
+        of_verb = configuration.read_yaml(config_name)  # in commands where data= is a setting, it is not a group
         groups = {group: names for group, names in groups.items() if of_verb.get(group, ABSENT) is not None}
     if "data.files" in keys and "data" not in keys and "files" in groups.get("data", []):
         parsed.insert(0, parse(config_name, "data=files"))
@@ -90,7 +90,7 @@ def _composed(config_name: str, overrides: Sequence[str]) -> tuple[DictConfig, d
     return copy.deepcopy(config), dict(choices)
 
 
-@functools.lru_cache(maxsize=256)  # a sweep and its checks compose the same choices again and again, 0.1 s each
+@functools.lru_cache(maxsize=256)  # a sweep and its checks compose the same choices repeatedly, 0.1 s each
 def _once_composed(folder: Path, config_name: str, overrides: tuple[str, ...]) -> tuple[DictConfig, dict[str, str]]:
     from hydra import compose as hydra_compose
     from hydra import initialize_config_dir
@@ -106,9 +106,9 @@ def _once_composed(folder: Path, config_name: str, overrides: tuple[str, ...]) -
 
 
 def _at_their_places(verb: str, overrides: Sequence[Override], groups: Groups) -> list[Override]:
-    """The overrides, with `encoder/score=` replaced by the full name of the encoder's choice of a score.
+    """Replace short keys of choices in overrides, such as `encoder/score=`, by the full name with its place.
 
-    What is chosen near the top decides which choices there are below, so that those are placed first.
+    Choices near the top decide which choices exist below them, so their keys are replaced first.
     """
     placed = list(overrides)
     pending = {
@@ -130,7 +130,7 @@ def _at_their_places(verb: str, overrides: Sequence[Override], groups: Groups) -
 
 
 def _depth(word: str) -> float:
-    """How deep the place of `GROUP@PLACE=CHOICE` is; infinite if it names no place."""
+    """The depth of the place in `GROUP@PLACE=CHOICE`; infinite without a place."""
     _, at, dotted = word.partition("=")[0].partition("@")
     return dotted.count(".") if at else float("inf")
 
@@ -138,7 +138,7 @@ def _depth(word: str) -> float:
 def at_place(word: str, choices: Iterable[str]) -> str:
     """Return `encoder/score=general` as `attention/score@encoder.self_attention.score=general`, if that is a choice.
 
-    The first and the last part must agree with its place, those between may be left out.
+    The first and the last part of the key must agree with the place; parts between them may be omitted.
 
     Raises:
         UserError: the word fits several choices.
@@ -165,7 +165,7 @@ def parse(verb: str, argument: str, sweep: bool = False) -> Override:
     """Read `key=value`, a quoted word of a command line, in Hydra's grammar; in a `sweep` it may have several values.
 
     Raises:
-        UserError: it cannot be parsed, or has several values.
+        UserError: the word cannot be parsed, or has several values outside a sweep.
     """
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.errors import HydraException
@@ -203,7 +203,7 @@ def line_of(override: Override) -> str:
 
 
 def _checked_choice(verb: str, groups: Groups, override: Override) -> str:
-    """The text of an override that selects a choice, with aliases resolved."""
+    """The text of an override that selects a choice, with aliases resolved (UserError for an unknown choice)."""
     group, value = override.key_or_group, override.value()
     aliases = aliases_of(configuration.config_folder(), group)
     for choice in value if isinstance(value, list) else [value]:
@@ -220,7 +220,7 @@ def _checked_choice(verb: str, groups: Groups, override: Override) -> str:
 def _checked_setting(
     verb: str, groups: Groups, config: DictConfig, choices: Mapping[str, str], override: Override
 ) -> Any:
-    """The value to set, checked against the composed configuration."""
+    """The value to set, checked against the composed configuration (UserError)."""
     from omegaconf import OmegaConf
 
     key, value = override.key_or_group, override.value()

@@ -27,8 +27,8 @@ EXTENSIBLE: Final = frozenset(
     {
         *("trainer", "trainer.steps", "trainer.epochs", "trainer.minutes", "trainer.patience"),
         "trainer.validate_every",
-        "start_data",  # where a text is now
-        "trainer.accumulate",  # with another number of processes the same number of batches make an update
+        "start_data",  # the text may have moved
+        "trainer.accumulate",  # can keep the batches per update if the number of processes changes
     }
 )
 # The result of `look_up` for a missing key.
@@ -36,10 +36,10 @@ ABSENT: Final = object()
 
 
 def config_folder() -> Path:
-    """Return the folder of the yaml files: inside an installed package, else beside it in the repository.
+    """Return the folder of the yaml files: inside an installed package, or beside the package in the repository.
 
     Raises:
-        UserError: neither exists.
+        UserError: neither folder exists.
     """
     package = Path(__file__).resolve().parents[1]
     for folder in (package / "configs", package.parent / "configs"):
@@ -90,7 +90,7 @@ def leaves(tree: object, prefix: str = "") -> dict[str, Any]:
 
 
 def scalars(tree: object) -> Iterator[object]:
-    """Yield every value of a tree that is no mapping and no list."""
+    """Yield every value of a tree that is neither a mapping nor a list."""
     if isinstance(tree, Mapping):
         tree = list(tree.values())
     if isinstance(tree, Sequence) and not isinstance(tree, str):
@@ -108,7 +108,7 @@ def without_classes(tree: Any) -> Any:
 
 
 def flattened(tree: Mapping[str, Any]) -> dict[str, Any]:
-    """Return {key: value} of a configuration: its choices by group ("attention/score"), then settings by their key."""
+    """Return {key: value} of a configuration: first choices by group ("attention/score"), then settings by key."""
     settings = {key: value for key, value in without_classes(dict(tree)).items() if key != "choices"}
     return {**tree.get("choices", {}), **leaves(settings)}
 
@@ -131,6 +131,6 @@ def resolved(config: DictConfig) -> DictConfig:
 
 
 def literal(text: str) -> str:
-    """Return the text escaped for OmegaConf, so that a `${` in it stays these two characters."""
-    # It reads `\${` as the two characters, and the backslashes just before that count in pairs.
+    """Escape a text for OmegaConf, so that a `${` in it stays these two characters."""
+    # OmegaConf reads `\${` as the two characters, and two backslashes just before that as one.
     return re.sub(r"(\\*)\$\{", lambda match: match[1] * 2 + r"\${", text)

@@ -21,7 +21,7 @@ from nmt.system.limits import written_as
 WIDTH = 100
 # Groups that users do not choose from: the data set selects its defaults.
 _HIDDEN = ("data_defaults",)
-# Groups that --help=all alone lists: the decoder brings its attention.
+# Groups that only --help=all lists: the decoder implies its attention.
 _IMPLIED = ("attention",)
 
 
@@ -59,7 +59,7 @@ def help_text(verb: str, everything: bool = False, overrides: Sequence[str] = ()
 
 
 def _choices(folder: Path, choices: Mapping[str, str], everything: bool) -> Iterator[str]:
-    """A line for each group with its choices; the default is marked."""
+    """Yield a line for each group with its choices; the default is marked."""
     groups = {
         group: [f"{name}*" if name == choices.get(group) else name for name in names]
         for group, names in groups_of(folder).items()
@@ -80,9 +80,9 @@ def _choices(folder: Path, choices: Mapping[str, str], everything: bool) -> Iter
 
 
 def _settings(verb: str, overrides: Sequence[str], keys: Sequence[str] | None) -> Iterator[str]:
-    """A line for each setting of a composed configuration, or more where its comment is long.
+    """Yield a line for each setting of a composed configuration, or several lines if its comment is long.
 
-    `keys` are those to list, in this order; None for all, those of the command itself before those of its choices.
+    `keys` are the settings to list, in order; None lists all, the command's own settings before those of its choices.
     """
     from omegaconf import OmegaConf
 
@@ -93,7 +93,7 @@ def _settings(verb: str, overrides: Sequence[str], keys: Sequence[str] | None) -
         comments |= _comments(f"{key.partition('@')[0]}/{name}", f"{place(key)}.")
     values = {key: value for key, value in leaves(without_classes(tree)).items() if value != {}}
     for key in keys or ():
-        if key not in values:  # of another choice, which the setting implies: data.files of data=files
+        if key not in values:  # a setting of a choice that it implies, such as data.files of data=files
             group, _, last = key.rpartition(".")
             name = next(name for name in groups_of(configuration.config_folder())[group] if last == name)
             values[key] = read_yaml(f"{group}/{name}")[last]
@@ -115,7 +115,7 @@ def _settings(verb: str, overrides: Sequence[str], keys: Sequence[str] | None) -
 
 
 def _comments(name: str, prefix: str) -> dict[str, str]:
-    """The comments beside the settings of a yaml file, and of the choice that it changes (`defaults: [unigram]`)."""
+    """Key -> comment, for the settings of a yaml file and of the choice that it changes (`defaults: [unigram]`)."""
     comments: dict[str, str] = {}
     for base in read_yaml(name).get("defaults", []):
         if isinstance(base, str) and base != "_self_":

@@ -27,7 +27,7 @@ class Head(NamedTuple):
     Attributes:
         summary: one sentence about the file.
         examples: command lines, with their indented continuations.
-        notes: words by keyword.
+        notes: keyword -> its words.
     """
 
     summary: str

@@ -46,9 +46,9 @@ _CURABLE: Final = frozenset(
         *(errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EMFILE, errno.EIO),
     }
 )
-# Seconds in which the first process of several has printed its message.
+# Seconds to wait until the first of several processes has printed its message.
 _PATIENCE: Final = 5.0
-# In torch's error for an operation that has no deterministic algorithm.
+# Part of torch's error message for an operation without a deterministic algorithm.
 _NOT_DETERMINISTIC: Final = "does not have a deterministic implementation"
 
 
@@ -61,8 +61,8 @@ def main(
 ) -> int:
     """Run `action(configuration, quoted overrides)` for a command line, and return the exit status.
 
-    `first` gives words that stand before those of the command line in the configuration. With `-m` (Hydra's
-    `--multirun`), `sweep(the other words)` runs instead, if the command has sweeps.
+    `first` returns overrides to apply before those of the command line. With `-m` (Hydra's `--multirun`),
+    `sweep(the other words)` runs instead, if the command has sweeps.
 
     A user's mistake or a failure of the machine prints one message on standard error; the status is 1. With
     `debug=true` or NMT_DEBUG=1 its traceback is printed first. If the reader of a pipe stops (`| head`), the status is
@@ -76,18 +76,18 @@ def main(
 
 
 def command(verb: str, **more: Any) -> Callable[[Action], Callable[..., int]]:
-    """Make of an action the function that runs its command for a command line, as `main` does with `more`."""
+    """Decorate an action: the result runs the command for a command line, as `main` with the arguments `more`."""
     return lambda action: functools.partial(main, verb, action, **more)
 
 
 def guarded(program: str, work: Callable[[], int]) -> int:
-    """Run `work` and return its exit status, or that of what ended it; `main` says which."""
+    """Run `work` and return its exit status, or the exit status for the error or signal that ended it; see `main`."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, ClosedStream())
         elif getattr(getattr(sys, name), "errors", "") == "strict":  # a console may lack letters of names and help
             getattr(sys, name).reconfigure(errors="backslashreplace")
-    # BLAS libraries now and then raise flags in products whose factors and result are finite.
+    # BLAS libraries sometimes raise floating-point flags in products whose factors and result are finite.
     warnings.filterwarnings("ignore", ".* encountered in matmul", RuntimeWarning)
     try:
         with contextlib.redirect_stderr(OutlivingStream(sys.stderr)), handling(_terminating(), _terminate):
@@ -101,7 +101,7 @@ def guarded(program: str, work: Callable[[], int]) -> int:
 
 
 def _has_message(error: BaseException) -> bool:
-    """Whether an error is a user's mistake or a failure of the machine, and no fault of this program."""
+    """Whether an error is a user's mistake or a failure of the machine, and not a bug of this program."""
     match error:
         case UserError() | MemoryError() | BrokenPipeError():
             return True
@@ -165,12 +165,12 @@ class _Terminated(BaseException):
 
 
 def _terminating() -> list[signal.Signals]:
-    """The signals that end a command; Ctrl-C is Python's own."""
+    """The signals that end a command, except SIGINT (Ctrl-C), which Python handles."""
     return [number for number in stop_signals() if number != signal.SIGINT]
 
 
 def _terminate(number: int, frame: FrameType | None) -> NoReturn:
-    """Unwind the program, so that half-written files are removed; no other signal cuts that short, but Ctrl-C."""
+    """Unwind the program, so that half-written files are removed; further signals, except Ctrl-C, are ignored."""
     for other in _terminating():
         signal.signal(other, signal.SIG_IGN)
     raise _Terminated(number)
@@ -221,11 +221,11 @@ def _run(
 
 @contextlib.contextmanager
 def _said_once() -> Iterator[None]:
-    """Where each process of torchrun finds the same mistake, let only the first say it."""
+    """Let only the first process of torchrun print an error that all processes find."""
     try:
         yield
     except UserError:
         if os.environ.get("RANK", "0") in ("", "0") or "WORLD_SIZE" not in os.environ:
             raise
-        time.sleep(_PATIENCE)  # torchrun ends the others as soon as one has ended
+        time.sleep(_PATIENCE)  # torchrun ends all processes as soon as one has ended
         raise SystemExit(1) from None

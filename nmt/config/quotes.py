@@ -57,7 +57,7 @@ def pasteable(key: str, value: object) -> str:
 
 
 def shell_word(word: str) -> str:
-    """A word, quoted for a shell; what a terminal would obey is written in bash's form $'...'."""
+    """Quote a word for a shell; words with control characters are written in bash's form $'...'."""
     if visible(word) == word:
         return shell_quoted(word)
     return f"$'{''.join(map(_in_bash, word))}'"
@@ -73,7 +73,7 @@ def _in_bash(character: str) -> str:
 
 
 def unquoted(argument: str) -> str:
-    """A quoted `key=value` without quotes, if that means the same."""
+    """Remove the quotes from a quoted `key=value`, if it has the same meaning without them."""
     typed = argument.replace("'", "")
     return typed if quote([typed]) == [argument] else argument
 

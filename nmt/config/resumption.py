@@ -1,4 +1,4 @@
-"""What a command line may change in a resumed run."""
+"""The settings of a resumed run: the saved configuration with the permitted changes of a command line."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def merge_for_resume(saved: DictConfig, saved_overrides: Sequence[str], override
     """
     from omegaconf import OmegaConf
 
-    # The run's choices first: choices that it did not name may differ from today's defaults.
+    # Choices that the run did not name come first: today's defaults may differ.
     saved_overrides = [*unnamed_choices(saved, saved_overrides), *saved_overrides]
     overrides = [at_place(line, saved.choices) for line in overrides]
     named = {key_of(line) for line in overrides}
@@ -37,7 +37,7 @@ def merge_for_resume(saved: DictConfig, saved_overrides: Sequence[str], override
     except UserError as error:
         raise UserError(f"The run cannot be resumed with these settings. {error}") from error
     was = unresolved(saved)
-    # Also check settings whose compositions agree: advice may have changed the run's settings.
+    # Named settings are checked even if both compositions agree: advice may have changed them in the saved run.
     touched = [
         key
         for key in dict.fromkeys([*before, *asked])
@@ -70,7 +70,7 @@ def merge_for_resume(saved: DictConfig, saved_overrides: Sequence[str], override
 
 
 def unresolved(config: DictConfig) -> dict[str, Any]:
-    """The settings by their keys; a value that follows from another one stays a reference (`${trainer.steps}`)."""
+    """Key -> value of all settings; a value that is defined by another key stays a reference (`${trainer.steps}`)."""
     from omegaconf import OmegaConf
 
     tree: Any = OmegaConf.to_container(config, resolve=False)
@@ -78,9 +78,9 @@ def unresolved(config: DictConfig) -> dict[str, Any]:
 
 
 def unnamed_choices(saved: DictConfig, overrides: Sequence[str]) -> list[str]:
-    """The choices of a saved configuration that overrides leave as they are, as words of a command line.
+    """The choices of a saved configuration that overrides do not change, as words of a command line.
 
-    With another encoder or decoder, the choices in it are not those of the saved one.
+    If overrides change the encoder or the decoder, the saved choices inside it are left out.
     """
     lines = [at_place(line, saved.choices) for line in overrides]
     named = {key_of(line): line.partition("=")[2] for line in lines}

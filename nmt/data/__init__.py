@@ -1,1 +1,1 @@
-"""Data room: where sentence pairs come from, how they are tokenised once, and how they become batches."""
+"""Data room: sources of sentence pairs, their tokenisation, and batches."""

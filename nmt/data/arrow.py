@@ -1,4 +1,4 @@
-"""Tables in the cache folder: memory-mapped Arrow files, shared by all runs, whose damage is noticed."""
+"""Tables in the cache folder: memory-mapped Arrow files with checksums, shared by all runs."""
 
 import contextlib
 import errno
@@ -17,9 +17,9 @@ from nmt.system.files import appearing, unwritable
 from nmt.system.integrity import checksum
 
 _TABLE, _ABOUT = "table.arrow", "about.json"
-_DAY = 86_400.0  # in seconds
+_DAY = 86_400.0  # seconds
 
-#: Makes the record batches of a table, and writes down facts about them.
+#: Yields the record batches of a table, and adds facts about them to the dictionary that it receives.
 Batches = Callable[[dict[str, Any]], Iterator[Any]]
 
 
@@ -44,7 +44,7 @@ def cached_table(folder: Path, schema: Any, batches: Batches) -> tuple[Any, dict
 
 
 def temporary_table(cache: Path | None, schema: Any, batches: Batches) -> tuple[Any, dict[str, Any]]:
-    """A table in a file that nobody else sees and that ends with it, in the cache or where temporary files go.
+    """A table, and its facts, in a temporary file in `cache`, or in the system's temporary folder.
 
     Raises:
         UserError: the folder cannot be written.
@@ -52,7 +52,7 @@ def temporary_table(cache: Path | None, schema: Any, batches: Batches) -> tuple[
     place = cache or Path(tempfile.gettempdir())
     try:
         place.mkdir(parents=True, exist_ok=True)
-        for left in place.glob(".table.*"):  # by a killed process, or by Windows, which removes no mapped file
+        for left in place.glob(".table.*"):  # left by a killed process, or by Windows, which keeps mapped files
             if left.stat().st_mtime < time.time() - _DAY:
                 shutil.rmtree(left, ignore_errors=True)
         with tempfile.TemporaryDirectory(prefix=".table.", dir=place, ignore_cleanup_errors=True) as folder:
@@ -73,7 +73,7 @@ def _write(folder: Path, schema: Any, batches: Batches) -> None:
 
 
 def _read(folder: Path) -> tuple[Any, dict[str, Any]]:
-    """Map the folder's table into memory (several kinds of errors if it is damaged)."""
+    """Map the folder's table into memory (raises several kinds of errors if the table is damaged)."""
     about, path = json.loads((folder / _ABOUT).read_text(encoding="utf-8")), folder / _TABLE
     if checksum(path) != about["checksum"]:
         raise ValueError(folder)

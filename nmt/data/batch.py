@@ -1,4 +1,4 @@
-"""Padded tensors of some pairs: what a model takes.
+"""Batches: padded tensors of sentence pairs, the input of a model.
 
 Shapes: B pairs, S source tokens with EOS, T target tokens with one special, K previous sentences of C tokens.
 """
@@ -36,9 +36,9 @@ class Batch(NamedTuple):
             is guided by word links (see `nmt.data.guide`); otherwise [B, 0, 0].
         context: [B, K, C] int64 on the CPU, the sentences before the source in its document (see `context_tensor`);
             without any, a tensor without elements.
-        target_places: [N] int64, on a GPU the places of the N real target tokens in the flat target [B * T], so that
-            none have to be counted there; elsewhere, a tensor without elements. In batches of a fixed shape and
-            `with_every_place`, they are all places, and the loss leaves out those that `target_mask` calls padding.
+        target_places: [N] int64, on a GPU the positions of the N real target tokens in the flat target [B * T], which
+            saves counting them there; elsewhere, a tensor without elements. In batches of a fixed shape and from
+            `with_every_place`, all positions: the loss ignores padding by `target_mask`.
     """
 
     source: Tensor
@@ -54,16 +54,16 @@ class Batch(NamedTuple):
 
     @property
     def real_targets(self) -> Tensor:
-        """Which target tokens are real, for `nmt.model.real_steps`: `target_places` if there are any, or the mask."""
+        """The real target tokens, for `nmt.model.real_steps`: `target_places` unless empty, otherwise the mask."""
         return self.target_places if len(self.target_places) else self.target_mask
 
     @property
     def has_every_place(self) -> bool:
-        """Whether `target_places` are all places of the target, padding included."""
+        """Whether `target_places` are all positions of the target, padding included."""
         return len(self.target_places) == self.target_mask.numel() > 0
 
     def with_every_place(self) -> "Batch":
-        """The same batch; the loss computes its padding too, in products of fewer shapes, and leaves it out."""
+        """A copy with all target positions: products with padding have fewer shapes, and the loss ignores padding."""
         return self._replace(target_places=torch.arange(self.target_mask.numel(), device=self.target_mask.device))
 
     def padded(self, values: Tensor) -> Tensor:
@@ -73,7 +73,7 @@ class Batch(NamedTuple):
         return values.new_zeros(self.target_mask.shape).masked_scatter(self.target_mask, values)
 
     def halves(self) -> "tuple[Batch, Batch]":
-        """Two batches with half of the pairs each, padded as before; the first has the smaller half. On the CPU."""
+        """Two batches of half of the pairs each, padded as before; if odd, the first is smaller. For CPU batches."""
         middle = len(self.rows) // 2
 
         def part(rows: slice) -> "Batch":
@@ -82,7 +82,7 @@ class Batch(NamedTuple):
         return part(slice(None, middle)), part(slice(middle, None))
 
     def twice(self) -> "Batch":
-        """All pairs, and all of them again."""
+        """A batch of all pairs, followed by all pairs again."""
         places = torch.cat([self.target_places, self.target_places + self.target_mask.numel()])
         return Batch(*(torch.cat([tensor, tensor]) for tensor in self))._replace(target_places=places)
 

@@ -1,4 +1,4 @@
-"""The built-in text, for which no network and no files are needed; `scripts/cldr_text.py` has generated it.
+"""The built-in corpora, which need no network and no files; `scripts/cldr_text.py` generates them.
 
 A row of a file in `shipped/` has tabs between split, document, source, target, word links, and wrong translations.
 """
@@ -17,7 +17,7 @@ _SHIPPED = Path(__file__).resolve().parent / "shipped"
 
 
 class _Shipped(DataSource):
-    """A data set in a file of the package; a smaller split is the first part of the whole one."""
+    """A data set in a file of the package; a smaller split is the beginning of the full split."""
 
     has_links = True
     file: str
@@ -47,7 +47,7 @@ class _Shipped(DataSource):
         return [f"Built-in text {self.name}: {counts} (train / valid / test) of Unicode CLDR 47."]
 
     def _rows(self, split: str) -> "list[_Row]":
-        """As many rows or documents as the size of the split says; the meanings of one form stay together."""
+        """The first rows or documents of a split, as many as its size; all meanings of a form stay together."""
         if split not in self._sizes:
             raise self.unknown_split(split)
         rows, size = _rows_of(self.file, split), self._sizes[split]
@@ -78,15 +78,15 @@ def _rows_of(file: str, split: str) -> list[_Row]:
 
 
 def _forms(document: Sequence[_Row]) -> list[str]:
-    """The sentences after the one that names the unit: equal in the documents of all its meanings."""
+    """The source sentences after the first, which names the unit: equal in documents of all meanings of a form."""
     return [row.source for row in document[1:]]
 
 
 class BuiltIn(_Shipped):
-    """English phrases in Basque: dates, amounts, names and phrases that join them.
+    """English phrases with Basque translations: dates, amounts, names and phrases that join them.
 
-    No sentence occurs twice, on either side, within a split or in two of them. Single names are in the training set
-    only, since no model can guess them.
+    No sentence occurs twice on either side, within a split or across splits. Single names are only in the training set,
+    since no model can guess them.
     """
 
     file, languages, name = "phrases.tsv.xz", ("en", "eu"), "builtin-en-eu"
@@ -101,9 +101,9 @@ class BuiltIn(_Shipped):
 
 
 class BuiltInDocuments(_Shipped):
-    """English documents of four sentences in German: an amount with its unit in full, then amounts in narrow form.
+    """English documents of four sentences with German translations: an amount with its full unit, then narrow forms.
 
-    In the validation and the test set every document comes once for each meaning of its narrow form, with the same
+    In the validation and the test set, every document occurs once for each meaning of its narrow form, with the same
     numbers. So a model that does not see the first sentence is right in exactly one case of two or three.
     """
 

@@ -32,10 +32,10 @@ def prepare(
     cache: Path,
     workers: int = 1,
 ) -> EncodedPairs:
-    """The tokenised split, from the folder `cache` if it is there (UserError if that cannot be written).
+    """The tokenised split, from the folder `cache` if it is there (UserError if the folder cannot be written).
 
-    Lengths are in ids, without specials; longer pairs are dropped and counted. The folders in the cache are named after
-    their content, so that parallel runs share them and nothing outdated is read.
+    Lengths are in ids, without specials; longer pairs are dropped and counted. Folders in the cache are named by a hash
+    of their content, so that parallel runs share them and nothing outdated is read.
     """
     about = f"{FORMAT} {tokenizer.fingerprint} {max_source_length} {max_target_length} {split.fingerprint()}"
     folder = cache / hashlib.sha256(about.encode()).hexdigest()[:40]
@@ -44,12 +44,12 @@ def prepare(
 
 
 def spilled(blocks: Iterator[Block], cache: Path) -> EncodedPairs:
-    """Blocks as one, in a file of the cache folder that ends with them (UserError if it cannot be written)."""
+    """Join blocks in a temporary file of the cache folder (UserError if the file cannot be written)."""
     return _pairs(*temporary_table(cache, _SCHEMA, _batches(lambda: blocks)), cache)
 
 
 def _batches(blocks: Any) -> Batches:
-    """What writes blocks into a table: one record batch each, and the numbers of dropped pairs as facts."""
+    """A function that yields one record batch per block, and adds the numbers of dropped pairs to the facts."""
 
     def batches(facts: dict[str, Any]) -> Iterator[Any]:
         dropped = Counter(dict.fromkeys(REASONS, 0))

@@ -1,4 +1,4 @@
-"""Which columns of a table are source and target, and which languages they are in."""
+"""The choice of the source and the target column of a table, and of their languages."""
 
 import contextlib
 import itertools
@@ -13,16 +13,16 @@ from nmt.data.text_tables import TextTable, kind, language_of_column, number_of,
 from nmt.system.errors import UserError, nearest
 from nmt.text.scripts import script_of, script_of_language
 
-#: Columns by number, from 1, or by name; None leaves the choice to the table.
+#: Columns by number, from 1, or by name; None to choose by the contents of the table.
 Wanted = Sequence[int | str] | None
 Languages = tuple[str | None, str | None]
 
-#: Names of columns that say which side they are.
+#: Names of columns that mean the source (0) or the target side (1).
 _SIDES: Final = {"source": 0, "src": 0, "target": 1, "tgt": 1, "trg": 1}
 
 
 def names_in(wanted: Wanted) -> list[str]:
-    """The names among the columns."""
+    """The columns that are given by name."""
     return [name for name in wanted or () if isinstance(name, str) and not name.isdecimal()]
 
 
@@ -34,12 +34,12 @@ def choose_columns(
     Args:
         path: for messages.
         table: the table.
-        wanted: the columns that the user names; None chooses those with text: of the languages, if the header names
-            them, or else the only two, or the first two.
-        languages: of source and target, as far as they are known.
+        wanted: the columns that the user names. None chooses columns with text: those of `languages` if the header
+            names them, otherwise the only two, or the first two.
+        languages: source and target language; None or a name of `UNNAMED` for an unknown one.
 
     Raises:
-        UserError: there is no such column, or it is not clear which columns have the text.
+        UserError: a column does not exist, or it is ambiguous which columns have the text.
     """
     rows = [row.split("\t") for row in table.rows[:FIRST_LINES] if row.strip()]
     columns = list(itertools.zip_longest(*rows, fillvalue=""))
@@ -68,7 +68,7 @@ def choose_columns(
 
 
 def _numbered(path: Path, table: TextTable, wanted: Sequence[int | str], width: int) -> tuple[int, int]:
-    """The numbers of columns that the user names."""
+    """The numbers of the columns that the user names (UserError if the table does not have them)."""
     numbers = []
     for name in wanted:
         number = int(name) if isinstance(name, int) or name.isdecimal() else number_of(name, table.header)
@@ -85,7 +85,7 @@ def _numbered(path: Path, table: TextTable, wanted: Sequence[int | str], width: 
 
 
 def _check_languages(path: Path, table: TextTable, texts: Sequence[int], languages: Languages) -> None:
-    """UserError if the header names languages, but not those that are known."""
+    """Raise UserError if the header names languages, but lacks a known language."""
     names = [name for number, name in enumerate(table.header, 1) if number in texts and language_of_column(name)]
     for side, code in zip(("source", "target"), languages, strict=True):
         if len(names) > 1 and code is not None and code not in UNNAMED and number_of(code, table.header) is None:
@@ -98,7 +98,7 @@ def _check_languages(path: Path, table: TextTable, texts: Sequence[int], languag
 def _text_columns(
     table: TextTable, columns: Sequence[Sequence[str]], texts: Sequence[int], languages: Languages
 ) -> tuple[int, int] | None:
-    """The columns with the text, if it is clear which they are."""
+    """The source and the target column, or None if they are ambiguous."""
     filled = [number for number in texts if 2 * sum(map(bool, columns[number - 1])) >= len(columns[number - 1])]
     texts = filled if len(filled) > 1 else list(texts)
     names = [name if number in texts else "" for number, name in enumerate(table.header, 1)]
@@ -106,7 +106,7 @@ def _text_columns(
     numbers = [code and (number_of(code, names) or number_of(code, table.header)) for code in known]
     sides = {_SIDES[name.lower()]: number for number, name in enumerate(names, 1) if name.lower() in _SIDES}
     named = [number for number, name in enumerate(names, 1) if language_of_column(name)]
-    if len(named) == 2 and numbers.count(None) == 1:  # the other language is the other column's
+    if len(named) == 2 and numbers.count(None) == 1:  # the unknown language is that of the second named column
         numbers = [number or next(each for each in named if each not in numbers) for number in numbers]
     of_languages = [number or 0 for number in numbers]
     candidates = (of_languages, [sides[at] for at in sorted(sides)], named, texts[:2] if texts[:2] == [1, 2] else texts)
@@ -115,7 +115,7 @@ def _text_columns(
 
 
 def _first_two(path: Path, table: TextTable, columns: Sequence[Sequence[str]], texts: Sequence[int]) -> tuple[int, int]:
-    """The first two columns, if there are no more and they may be a pair (UserError if not)."""
+    """Columns 1 and 2, if the table has only these and neither counts rows (UserError otherwise)."""
     counts = [number for number, cells in enumerate(columns[:2], 1) if _counts(cells)]
     if len(columns) < 3 and not counts:
         return 1, 2
@@ -131,7 +131,7 @@ def _first_two(path: Path, table: TextTable, columns: Sequence[Sequence[str]], t
 
 
 def _counts(cells: Sequence[str]) -> bool:
-    """Whether a column counts its rows: whole numbers, each greater by 1 than the one before, but for a few."""
+    """Whether a column counts its rows: nearly every cell is a whole number, greater by 1 than the cell before."""
     numbers = [int(cell) if cell.strip().isdecimal() else -1 for cell in cells]
     steps = sum(after == before + 1 for before, after in itertools.pairwise(numbers))
     return len(numbers) > 2 and steps >= 0.9 * (len(numbers) - 1)
@@ -150,18 +150,18 @@ def _examples(cells: Sequence[str], count: int = 3) -> str:
 def guess_languages(
     files: Sequence[Path], columns: Wanted = None, languages: Languages = (None, None), plain: bool = False
 ) -> tuple[str, str]:
-    """Codes from the names of two files (corpus.de.gz, german.txt), or of one and its columns (de-en.tsv, cmn.txt).
+    """Guess language codes from two file names (corpus.de.gz, german.txt), or from a table (de-en.tsv, cmn.txt).
 
     Args:
-        files: a source and a target file, or one table, whose first lines are read: a header may name languages, in a
-            file of Tatoeba's the first column is English, and the script may tell which column is in the language that
-            the file is named after.
-        columns: which are source and target; see `choose_columns`.
-        languages: that the user names, by which columns are chosen.
+        files: a source and a target file, or one table. The first lines of a table are read: a header may name
+            languages, the first column of a Tatoeba file is English, and the script may show which column has the
+            language in the file's name.
+        columns: the source and the target column; see `choose_columns`.
+        languages: languages that the user names, which help to choose the columns.
         plain: whether the table has no header.
 
     Returns:
-        Codes, or a name of `UNNAMED` for a side that is not known.
+        The source and the target code, or a name of `UNNAMED` for an unknown side.
     """
     parts = [[part for part in path.name.split(".") if part.lower() not in ENDINGS] for path in files]
     stems = [part[-1] if part else "" for part in parts]
@@ -171,8 +171,8 @@ def guess_languages(
     table, numbers = TextTable([]), (1, 2)
     if columns is not None and not names_in(columns):
         numbers = int(columns[0]), int(columns[1])
-    if files[0].is_file():  # a pipe is read once
-        with contextlib.suppress(UserError):  # `DataSource.check` says what is wrong
+    if files[0].is_file():  # a pipe can be read only once
+        with contextlib.suppress(UserError):  # `DataSource.check` raises it again
             table = peek(files[0], names_in(columns))
             table = table._replace(header=[]) if plain else table
             known = languages if None in languages else language_codes((str(languages[0]), str(languages[1])))

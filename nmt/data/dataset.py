@@ -14,7 +14,7 @@ from nmt.data.stored import counted, remembered, without
 from nmt.system.errors import UserError, nearest
 from nmt.text.canonical import shows_nothing
 
-#: Sentences that are read at a time.
+#: Sentences in a block of the digest.
 _MANY = 10_000
 
 
@@ -26,7 +26,7 @@ class Split(NamedTuple):
 
     `documents` are the numbers of the documents that sentences belong to, in ascending order; None without documents.
 
-    `others` are further translations of every sentence, which scores take as further references.
+    `others` are further translations of every sentence, used as additional references in scores.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Split(NamedTuple):
     others: Sequence[Sequence[str]] = ()
 
     def fingerprint(self) -> str:
-        """SHA-256 of the sentences, and of their documents and further translations if any, to recognise the text."""
+        """SHA-256 of the sentences and, if present, of their documents and further translations."""
         if self.documents is None and not self.others:
             return remembered((self.source, self.target), "fingerprint", lambda: self._digest().hexdigest())
         digest = self._digest()
@@ -50,7 +50,7 @@ class Split(NamedTuple):
         return digest.hexdigest()
 
     def empty_rows(self) -> list[int]:
-        """The numbers of the pairs that have no text on a side."""
+        """Row numbers of the pairs whose source or target has no text."""
         pairs = enumerate(zip(self.source, self.target, strict=True))
         return [row for row, pair in pairs if any(map(shows_nothing, pair))]
 
@@ -61,7 +61,7 @@ class Split(NamedTuple):
         return Split(name, source, target, documents=documents)
 
     def without(self, rows: Sequence[int], folder: Path | None = None) -> "Split":
-        """The split without these rows, in ascending order; `folder` is for the documents of very many pairs."""
+        """A split without `rows` (ascending). `folder` stores document numbers that are too many for memory."""
         documents, gone = self.documents, set(rows)
         if documents is not None and gone:
             numbers = (number for row, number in enumerate(documents) if row not in gone)
@@ -79,9 +79,9 @@ class Split(NamedTuple):
 
 
 class ContrastiveItem(NamedTuple):
-    """A sentence with translations that would be right elsewhere: row in its split, and these translations.
+    """A sentence with contrastive translations (`wrong`), each correct only in another context.
 
-    `distance` is the number of sentences back to the one that decides.
+    `row` is its row in the split; `distance` is the number of sentences back to the sentence that disambiguates it.
     """
 
     row: int
@@ -90,7 +90,7 @@ class ContrastiveItem(NamedTuple):
 
 
 def links_fingerprint(links: Sequence[str]) -> str:
-    """SHA-256 of word links, to recognise them."""
+    """SHA-256 of word links."""
 
     def digest() -> str:
         return hashlib.sha256("\n".join(links).encode("utf-8", "surrogatepass")).hexdigest()
@@ -99,21 +99,21 @@ def links_fingerprint(links: Sequence[str]) -> str:
 
 
 def given_split(source: Path, lines: Sequence[str], translations: Sequence[str], *others: Sequence[str]) -> Split:
-    """A split of a user's files; its name distinguishes it from other text in files of that name."""
+    """A split of a user's files. A fingerprint in its name distinguishes it from other files with the same name."""
     split = Split(source.name, lines, translations, others=others)
     return split._replace(name=f"{safe_name(source.name) or 'text'}-{split.fingerprint()[:6]}")
 
 
 class DataSource(ABC):
-    """A data set. The constructor checks settings only; `read` reads, and reports what is wrong with the data.
+    """A data set. The constructor checks only settings; `read` reads the data and reports errors in it.
 
-    `known` is a folder for what is found out about large files; see `nmt.data.stored`.
+    `known` is the folder that caches the lines of large files and facts about them; see `nmt.data.stored`.
     """
 
     known: Path | None = None
     #: (source code, target code), such as ("de", "en")
     languages: tuple[str, str]
-    #: short and safe in a file name, such as "m30k-de-en"
+    #: short, with characters that are safe in file names, such as "m30k-de-en"
     name: str
     #: whether every split has exact word links
     has_links: bool = False
@@ -130,12 +130,12 @@ class DataSource(ABC):
         """
 
     def contrasts(self, split: str) -> list[ContrastiveItem]:
-        """Sentences of a split that need their context, with wrong translations; none unless the data set has them."""
+        """Sentences of a split that need context, with contrastive translations; [] if the data set has none."""
         del split
         return []
 
     def check(self) -> None:
-        """Check that the files of all splits exist, without reading them (UserError)."""
+        """Raise UserError if a file of a split is missing; reads no text."""
         return
 
     def notes(self) -> list[str]:

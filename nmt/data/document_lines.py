@@ -1,7 +1,7 @@
-"""Documents: which lines belong together, and which sentences stood before each one.
+"""Documents: the lines that belong together, and the previous sentences of each line.
 
-A document is a run of neighbouring lines. Contexts are of the source side only, and follow from the text alone: a batch
-in any order, a line of any batch and a resumed run see the same ones.
+A document is a run of neighbouring lines. Contexts are source sentences and depend only on the text: the order and the
+size of batches and the resumption of a run do not change them.
 
 Shapes: B sentences, K previous sentences of each, C tokens of the longest of these with EOS.
 """
@@ -24,14 +24,14 @@ from nmt.system.limits import Positive
 from nmt.text.canonical import shows_nothing
 from nmt.text.tokenizer import EOS, PAD, Tokenizer
 
-#: How the lines of a data set come in documents: separated by empty lines, or one file a document.
+#: How documents are marked in a data set: separated by empty lines, or as one file per document.
 Documents = Literal["blank", "files"]
-#: How the lines of a text to translate come in documents: separated by empty lines, all in one, or each on its own.
+#: How documents are marked in a text to translate: separated by empty lines; all lines are one; each line is one.
 Followed = Literal["blank", "one", "none"]
 
 
 def by_blank_lines(*sides: Sequence[str], names: Sequence[str] = ("source", "target")) -> Iterator[int]:
-    """The number of each line's document, from 0; an empty line, or several in a row, belong to the one that they end.
+    """Yield the document number of each line, from 0; empty lines belong to the document before them.
 
     Raises:
         UserError: a line is empty on one side and not on the other, so that documents are not the same on both.
@@ -53,14 +53,14 @@ def by_blank_lines(*sides: Sequence[str], names: Sequence[str] = ("source", "tar
 
 
 def numbered(lines: Sequence[str], documents: Followed) -> list[int]:
-    """The number of each line's document, from 0, in a text to translate."""
+    """The document number of each line, from 0, in a text to translate."""
     if documents == "blank":
         return list(by_blank_lines(lines))
     return [0] * len(lines) if documents == "one" else list(range(len(lines)))
 
 
 class Follower:
-    """The contexts of lines that arrive one after the other: the `sentences` before each in its document.
+    """Contexts of lines that arrive one after the other: up to `sentences` previous sentences of the same document.
 
     Empty lines are no context. With "blank" they end a document, with "one" they do not.
     """
@@ -68,7 +68,7 @@ class Follower:
     def __init__(self, sentences: int, documents: Followed) -> None:
         self._documents = documents
         self._last: deque[str] = deque(maxlen=0 if documents == "none" else sentences)
-        #: Whether lines could have had context, and no empty line has ended a document.
+        #: Whether empty lines should separate documents, but none has come so far.
         self.unseparated = documents == "blank" and sentences > 0
 
     def take(self, lines: Iterable[str]) -> list[list[str]]:
@@ -96,7 +96,7 @@ def contexts_of(source: Sequence[str], documents: Sequence[int] | None, sentence
 
 
 def context_tensor(contexts: Sequence[Sequence[Sequence[int]]]) -> Tensor:
-    """Tokens (without specials) of the previous sentences of each line, the nearest one last, as int64 [B, K, C].
+    """Pad the tokens (without specials) of each line's previous sentences, the nearest one last, to int64 [B, K, C].
 
     K is the largest number of previous sentences. The nearest one is always in the last row; missing ones are PAD
     throughout. Every sentence ends in EOS. [B, 0, 0] if no line has any.
@@ -112,16 +112,16 @@ def context_tensor(contexts: Sequence[Sequence[Sequence[int]]]) -> Tensor:
 
 
 class Contexts:
-    """Adds to each batch of a split the sentences before its own, for training and validation.
+    """Adds the previous sentences to each batch of a split, for training and validation.
 
-    Contexts are lines of the split, whether or not they are dropped as pairs, in one segmentation: subword sampling is
-    for the current sentence. Lines longer than `max_length` pieces are cut there.
+    Lines that are dropped as pairs are contexts, too. Contexts always have the usual segmentation: subword sampling
+    applies only to the current sentence. Lines are cut after `max_length` pieces.
     """
 
     def __init__(self, split: Split, tokenizer: Tokenizer, sentences: Positive, max_length: Positive) -> None:
-        """Tokenise the source of a split with documents, in some 50 bytes a piece.
+        """Tokenise the source of a split with documents, with some 50 bytes of memory per piece.
 
-        Lines that stay in their file are tokenised when a batch needs them.
+        Lines that are stored in a file are tokenised when a batch needs them.
         """
         assert split.documents is not None
         self._lines, self._documents, self._sentences = split.source, split.documents, sentences

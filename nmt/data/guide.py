@@ -1,7 +1,7 @@
-"""Word links of the training text -> what the attention weights of a batch should be: beside the batches, for training.
+"""Guided attention: the word links of the training text, as the attention weights that a batch should have.
 
-Links are between words and are kept so, by row number; they are spread over the pieces of a batch as it comes, whatever
-was dropped and however subword sampling has cut the words this time.
+Links are stored between words, by row number. They are spread over the pieces of each batch, so that dropped pairs and
+subword sampling do not matter.
 """
 
 import numpy as np
@@ -16,14 +16,14 @@ from nmt.text.tokenizer import Tokenizer
 class Guide:
     """Adds the links of a split to its batches.
 
-    Every piece of a linked target word is to look at all pieces of the source words that it is linked to, at each of
-    them alike: its row of `Batch.links` is uniform over them. That is the normalised alignment matrix of Chen et al.
-    2016 ("Guided alignment training for topic-aware neural machine translation"), with word links spread over all
-    pieces of both words as Garg et al. 2019 ("Jointly learning to align and translate with Transformer models") do.
+    Every piece of a linked target word should attend equally to all pieces of the source words that are linked to it:
+    its row of `Batch.links` is uniform over these pieces. This is the normalised alignment matrix of Chen et al. 2016
+    ("Guided alignment training for topic-aware neural machine translation"), with word links spread over all pieces of
+    both words as in Garg et al. 2019 ("Jointly learning to align and translate with Transformer models").
     Only sure links count. The rows of words without a link, and of the end of sentence, are zero.
 
-    A pair of which the pieces do not show as many words as it has (unknown characters, a tokenizer with a
-    normalisation of its own) has no links rather than wrong ones.
+    A pair whose pieces form a different number of words than its text (unknown characters, a tokenizer with a
+    different normalisation) gets no links rather than wrong links.
     """
 
     def __init__(self, split: Split, tokenizer: Tokenizer) -> None:
@@ -42,7 +42,7 @@ class Guide:
             sure = parse_links(self._links[row]).sure
             if not sure or counts != (len(self._split.source[row].split()), len(self._split.target[row].split())):
                 continue
-            # One row and column more, which stay zero, for pieces of no word.
+            # The extra row and column stay zero: they are for pieces outside words, which have the index -1.
             words = np.zeros((counts[1] + 1, counts[0] + 1), dtype=np.float32)
             for source, target in sure:
                 words[target, source] = 1

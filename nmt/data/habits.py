@@ -1,7 +1,7 @@
-"""What a line of a text is: one sentence or several, how long, and whether it is text at all.
+"""Properties of the lines of a text: one sentence or several, length, and markup.
 
-A model that has only seen single sentences leaves out or makes up the rest of a paragraph. `habits` describes the
-lines of a training text, and `LineWatch` counts the lines to translate that are unlike them.
+A model that has only seen single sentences omits or invents the rest of a paragraph. `habits` describes the lines of a
+training text, and `LineWatch` counts the lines to translate that differ from them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -10,15 +10,15 @@ from typing import Any
 from nmt.data.text_formats import format_of, is_markup
 from nmt.text.sentence_split import has_several
 
-#: Lines that tell the habits of a text, and shares of them that make something unusual.
+#: The most lines that are examined, and the share of lines below which a property is unusual.
 _SAMPLE, _RARE = 20_000, 0.1
-#: How much longer than all others a line may be.
+#: A line is too long if it exceeds the longest training line by this factor and so many characters.
 _LONGER, _MORE = 1.5, 20
 _TABS, _TAGS = "tabs: all columns are translated as one text", "tags or time codes, which are translated as text"
 
 
 def habits(lines: Sequence[str], language: str) -> dict[str, float]:
-    """What lines are like: the shares with several sentences and with markup, and the longest in characters."""
+    """The share of lines with several sentences, the share with markup, and the most characters of a line."""
     some = [line for line in lines[:: len(lines) // _SAMPLE + 1] if line.strip()]
     count = max(1, len(some))
     return {
@@ -32,7 +32,7 @@ class LineWatch:
     """Counts lines to translate that are unlike the training text."""
 
     def __init__(self, name: str, facts: Mapping[str, Any]) -> None:
-        """Watch the text called `name`; the facts of the run have the habits of its training text."""
+        """Watch the text called `name`; the facts of a run contain the `habits` of its training text."""
         known, languages = facts.get("source_lines"), facts.get("languages") or [""]
         known = known if isinstance(known, Mapping) else {}
         numbers = {key: value for key, value in known.items() if type(value) in (int, float) and value >= 0}
@@ -40,8 +40,8 @@ class LineWatch:
         several = numbers.get("several", 1) < _RARE
         self.name, self._lines, self._filled = name, 0, 0
         self._markup = numbers.get("markup", 0) < _RARE
-        #: What a line may have, what to do then with a file and with a text alone, and whether a line has it; the first
-        #: that fits counts.
+        #: Property -> advice for a file, advice for a single text, and the test of a line. A line counts for the first
+        #: property that it has.
         self._checks: dict[str, tuple[str, str, Callable[[str], bool]]] = {
             _TAGS: (
                 "Take the text out first, and put its translation back.",
@@ -60,10 +60,10 @@ class LineWatch:
                 lambda line: len(line) > _LONGER * longest + _MORE,
             ),
         }
-        self._tallies: dict[str, list[int]] = {}  # how many, and the first
+        self._tallies: dict[str, list[int]] = {}  # property -> number of lines, and the first of them
 
     def unlike(self, text: str) -> str | None:
-        """What is unlike the training text in a text that is translated alone, and what to do; None for nothing."""
+        """How a single text differs from the training text, with advice for the user; None if it does not."""
         what = self._what(text)
         return None if what is None else f"{self.name} has {what}. {self._checks[what][1]}"
 
@@ -71,7 +71,7 @@ class LineWatch:
         return next((what for what, (*_, has) in self._checks.items() if has(line)), None)
 
     def add(self, lines: Sequence[str]) -> list[str]:
-        """Look at the next lines; returns a warning if they begin a text of another format."""
+        """Count the next lines; returns a warning if they are the beginning of a text in another format."""
         file_format = None if self._lines else format_of(lines)
         for line in lines:
             self._lines += 1
@@ -85,12 +85,12 @@ class LineWatch:
         return [f"{self.name} looks like {file_format.name}. Every line is translated as text. {file_format.cure}"]
 
     def notes(self) -> list[str]:
-        """What to say of the lines so far, and nothing of them again."""
+        """Warnings about the lines since the last call."""
         tallies, self._tallies = self._tallies, {}
         return [
             f"{self.name}: {count:,} line{'s have' if count > 1 else ' has'} {what} (line {first:,}"
             f"{' is the first' if count > 1 else ''}). {cure}"
             for what, (cure, *_) in self._checks.items()
             for count, first in [tallies.get(what, (0, 0))]
-            if count and (what != _TABS or 2 * count >= self._filled)  # most lines of a table
+            if count and (what != _TABS or 2 * count >= self._filled)  # a table has tabs in most lines
         ]

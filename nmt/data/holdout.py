@@ -1,8 +1,8 @@
 """Held-out validation and test pairs, none of whose sentences is in the training text.
 
-For data sets without splits. A random split of such corpora leaks: short sentences are translated again and again, so
-that a third of a test set can be in the training text. Here pairs that share a sentence, directly or through other
-pairs, stay together.
+For data sets without splits. A random split of such a corpus leaks: short sentences are translated many times, so that
+a third of a test set can be in the training text. Here, pairs that share a sentence, directly or through other pairs,
+stay together.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,9 +16,9 @@ from nmt.data.stored import MANY
 from nmt.system.errors import UserError
 from nmt.text.canonical import canonical
 
-#: A sentence that comes this often in a large text is not held out.
+#: A sentence that occurs at least this often in a large text is not held out.
 _OFTEN = 10
-_FULL: list[int] = [-1] * _OFTEN  # the rows of a sentence that nobody asks for
+_FULL: list[int] = [-1] * _OFTEN  # for sentences that were not drawn: a full list, which takes no more rows
 
 
 def divide(
@@ -26,8 +26,8 @@ def divide(
 ) -> tuple[dict[str, Split], list[str]]:
     """Divide a corpus into "train" and the splits that `sizes` names; returns them and messages for the user.
 
-    The default for a size of None depends on the number of pairs. Word links stay with the pairs of "train". With
-    documents, whole ones are held out, whatever their sentences. `folder` is for the documents of very many pairs.
+    None as a size means `default_size`. Only "train" keeps its word links. If the corpus has documents, whole documents
+    are held out, even if they share sentences. `folder` stores document numbers that are too many for memory.
 
     Raises:
         UserError: see `hold_out` and `hold_out_documents`.
@@ -60,7 +60,7 @@ def divide(
 
 
 def shared_pairs(split: Split, train: Split) -> int:
-    """The number of pairs of `split` with a sentence that is in `train`, on either side."""
+    """The number of pairs of `split` whose source or target is a sentence of `train`."""
     pairs = [(normal(a), normal(b)) for a, b in zip(split.source, split.target, strict=True)]
     asked = {sentence for pair in pairs for sentence in pair if sentence}
     known = {form for side in (train.source, train.target) for sentence in side if (form := normal(sentence)) in asked}
@@ -68,7 +68,7 @@ def shared_pairs(split: Split, train: Split) -> int:
 
 
 def shared_note(name: str, shared: int, pairs: int) -> str:
-    """What is said of a split with so many shared pairs."""
+    """The warning that `shared` of the `pairs` pairs of a split share a sentence with the training text."""
     return (
         f"{shared:,} of the {pairs:,} pairs of {name} have a sentence that is also in the training text: their scores "
         "are too high."
@@ -76,9 +76,9 @@ def shared_note(name: str, shared: int, pairs: int) -> str:
 
 
 def hold_out(source: Sequence[str], target: Sequence[str], sizes: Mapping[str, int], seed: int) -> dict[str, list[int]]:
-    """The rows of each set in `sizes`, about as many as requested, in order.
+    """Row numbers for each set in `sizes`, about as many as requested, ascending.
 
-    They depend on text and seed only. Pairs that share a sentence, directly or through other pairs, stay together.
+    The rows depend only on text and seed. Pairs that share a sentence, directly or through other pairs, stay together.
 
     Raises:
         UserError: so many pairs share sentences that a set, or the rest, would be empty.
@@ -102,9 +102,7 @@ def hold_out(source: Sequence[str], target: Sequence[str], sizes: Mapping[str, i
 
 
 def components(source: Sequence[str], target: Sequence[str]) -> npt.NDArray[np.int64]:
-    """The connected component of each pair [N], numbered by their first pairs: pairs that share a sentence, on either
-    side, are connected.
-    """
+    """The connected component of each pair [N], in order of first pairs; pairs that share a sentence are connected."""
     from scipy.sparse import coo_array  # type: ignore[import-untyped]
     from scipy.sparse.csgraph import connected_components  # type: ignore[import-untyped]
 
@@ -122,10 +120,10 @@ def components(source: Sequence[str], target: Sequence[str]) -> npt.NDArray[np.i
 def hold_out_of_many(
     source: Sequence[str], target: Sequence[str], sizes: Mapping[str, int], seed: int
 ) -> tuple[dict[str, list[int]], list[int]]:
-    """The rows of each set in `sizes`, of text that has no room in memory, and the rows that must not be trained on.
+    """Row numbers for each set in `sizes`, and the rows to leave out of training, for text larger than memory.
 
-    Pairs are drawn by chance. Those whose sentences come often are skipped, and the few others with a sentence of a
-    held-out pair are left out.
+    Pairs are drawn at random. Pairs with a frequent sentence are skipped. The few other pairs that share a sentence
+    with a held-out pair are left out of training.
 
     Raises:
         UserError: no pair can be held out for a set.
@@ -139,7 +137,7 @@ def hold_out_of_many(
             if len(rows_of := places.get(sentence, _FULL)) < _OFTEN:
                 rows_of.append(row)
     rows: dict[str, list[int]] = {name: [] for name in sizes}
-    related: set[int] = set()  # to held-out rows, which are among them
+    related: set[int] = set()  # held-out rows, and rows that share a sentence with them
     for row in drawn:
         name = next((name for name, size in sizes.items() if len(rows[name]) < size), None)
         if name is None:
@@ -153,7 +151,7 @@ def hold_out_of_many(
 
 
 def _checked(rows: dict[str, list[int]], sizes: Mapping[str, int], pairs: int, rest: int = 1) -> dict[str, list[int]]:
-    """The rows (UserError if a set would be empty, or if nothing is left to train on)."""
+    """Return `rows` (UserError if a set would be empty, or if no pair is left for training)."""
     if empty := [name for name, held in rows.items() if not held and sizes[name] > 0] + ["train"] * (rest < 1):
         raise UserError(
             f"None of {pairs:,} pairs can be held out for {' and '.join(empty)}: there are too few, or they all "
@@ -163,9 +161,9 @@ def _checked(rows: dict[str, list[int]], sizes: Mapping[str, int], pairs: int, r
 
 
 def hold_out_documents(documents: Sequence[int], sizes: Mapping[str, int], seed: int) -> dict[str, list[int]]:
-    """The rows of each set in `sizes`, in whole documents that are drawn by chance.
+    """Row numbers for each set in `sizes`, from whole documents that are drawn at random.
 
-    A set takes documents until it has its number of pairs, and leaves one to each set that follows.
+    A set takes documents until it has its number of pairs, but leaves one for each later set and for training.
 
     Raises:
         UserError: there are too few documents for one in each set.
@@ -188,10 +186,10 @@ def hold_out_documents(documents: Sequence[int], sizes: Mapping[str, int], seed:
 
 
 def normal(sentence: str) -> str:
-    """A sentence without differences of case, white space and form; equal for sentences that count as the same."""
+    """Normalise case, white space and Unicode form: sentences with equal results count as the same."""
     return " ".join(canonical(sentence).casefold().split())
 
 
 def default_size(pairs: int) -> int:
-    """Pairs to hold out for validation, and as many for the test: 2 %, from 20 to 2,000, of few pairs a tenth."""
+    """Default size of a held-out set: 2 % of the pairs, at least 20 and at most 2,000; of few pairs, a tenth."""
     return max(1, min(max(20, round(0.02 * pairs)), 2000, pairs // 10))

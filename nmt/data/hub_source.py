@@ -36,7 +36,7 @@ _ROWS = 16 * 1024
 class Hub(DataSource):
     """A data set with a translation in each row: a column of {language: sentence}, or one column per language.
 
-    `configs/data/hub.yaml` explains the settings. A local folder was saved by `save_to_disk`, or has parquet, JSON or
+    `configs/data/hub.yaml` explains the settings. A local folder is written by `save_to_disk`, or has parquet, JSON or
     CSV files.
 
     Raises:
@@ -118,7 +118,7 @@ class Hub(DataSource):
         return self._held
 
     def _names(self) -> dict[str, str]:
-        """The splits of the data set by our names."""
+        """The name of each split in the data set, by the name that `read` accepts."""
         tables = self._tables
         valid = self._valid or next((name for name in _VALID if name in tables), None)
         tests = [name for name in tables if name.startswith("test")] if self._test is None else self._test
@@ -183,7 +183,7 @@ def load_tables(path: str, name: str | None, revision: str | None) -> Mapping[st
     """The splits of a data set of the Hub or in a local folder.
 
     Raises:
-        UserError: it cannot be reached, does not exist, or cannot be read.
+        UserError: the data set cannot be reached, does not exist, or cannot be read.
     """
     import datasets  # type: ignore[import-untyped]  # slow to import
 
@@ -206,7 +206,7 @@ def load_tables(path: str, name: str | None, revision: str | None) -> Mapping[st
                 tables = datasets.load_dataset(path, name, revision=revision)
     except Exception as error:  # the library does not document which errors it raises
         inner: BaseException = error
-        while place.exists() and inner.__cause__ is not None:  # which names the line
+        while place.exists() and inner.__cause__ is not None:  # the innermost cause names the line
             inner = inner.__cause__
         reason = (str(inner).strip() or type(inner).__name__).splitlines()[0]
         cure = "See data.path= (owner/name, as on the Hub), data.name= (its configuration) and data.revision=."
@@ -224,7 +224,7 @@ def load_tables(path: str, name: str | None, revision: str | None) -> Mapping[st
 
 
 def _as_text(files: Iterable[Path]) -> dict[str, Any]:
-    """How pandas must read tables of text, if these files are such: "null" is a word, and between tabs " a sign."""
+    """Options of pandas if all files are CSV or TSV: "null" is a word, and in TSV a quote is an ordinary character."""
     endings = {ending for path in files for ending in path.suffixes if ending in _READERS}
     if not endings or not endings <= {".csv", ".tsv"}:
         return {}
@@ -233,7 +233,7 @@ def _as_text(files: Iterable[Path]) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _offline_if_unreachable() -> Iterator[None]:
-    """Set the library offline without a network: it would retry for half a minute, and print each attempt.
+    """Set the library offline if the Hub is unreachable: it would retry for half a minute, and print each attempt.
 
     Its cache is still read. No setting limits the retries (datasets 4, huggingface_hub 1).
     """

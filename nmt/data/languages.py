@@ -1,6 +1,6 @@
-"""Language codes: read from names and from users, and held against the script of the text.
+"""Language codes: derived from file names and settings, and compared with the script of the text.
 
-The codes, names and scripts are those of the Unicode CLDR, in a table that `scripts/cldr_text.py` has generated.
+The codes, names and scripts come from the Unicode CLDR, in a table that `scripts/cldr_text.py` generates.
 """
 
 import functools
@@ -14,20 +14,20 @@ from nmt.data.lines import read_lines
 from nmt.system.errors import UserError
 from nmt.text.scripts import language_by_script, script_of, script_of_language
 
-#: The language codes of text whose languages nobody has named.
+#: Placeholders for the codes of languages that the user has not named.
 UNNAMED = ("source", "target")
 
 #: Common names that the CLDR does not have, and "kr", which means Korean far more often than Kanuri.
 _COMMON = {"kr": "ko", "mandarin": "zh", "farsi": "fa"}
-#: Codes that the CLDR has no alias for: Norwegian, and those of LibreTranslate.
+#: Codes without an alias in the CLDR: Norwegian, and codes of LibreTranslate.
 _OTHER_CODES = {"no": ["nb"], "pb": ["pt", "BR"], "zt": ["zh", "Hant"]}
-#: Parts of file names that name no language, whatever the CLDR says.
+#: Parts of file names that do not mean a language, even if the CLDR has them as codes.
 ENDINGS = {"gz", "xz", "bz2", "txt", "tsv", "csv", "tab", "raw", "tok", "src", "trg", "tgt"}
 
 
 @functools.cache
 def _cldr() -> dict[str, Any]:
-    """The table; "codes" are its codes, three-letter codes and English names in lower case, with the code of each."""
+    """The CLDR table; "codes" maps lower-case English names to codes, and codes and their aliases to themselves."""
     (line,) = read_lines(Path(__file__).resolve().parent / "shipped" / "languages.json.xz")
     table: dict[str, Any] = json.loads(line)
     codes = [code for code in [*table["names"], *table["aliases"]] if re.fullmatch("[a-z]{2,3}", code)]
@@ -38,10 +38,10 @@ def _cldr() -> dict[str, Any]:
 
 
 def language_code(name: str) -> str | None:
-    """The code that a name means; None if it means no language.
+    """The language code for a name; None if the name refers to no language.
 
-    A code is returned as it is, with its script or region ("zh-Hans"). English names ("german") and codes of countries
-    that are no codes of languages ("cn", "jp") give the code of the language.
+    A code is returned with its script or region ("zh-Hans"). English names ("german") and country codes that are not
+    language codes ("cn", "jp") give the code of the language.
     """
     cldr = _cldr()
     match = re.fullmatch(r"([a-z]{2,3})[-_]([A-Za-z]{2,4})", name)
@@ -53,7 +53,7 @@ def language_code(name: str) -> str | None:
 
 
 def canonical(code: str) -> tuple[str, str]:
-    """The language of a code and its script, which codes of one language share: "eng", "en_US" -> ("en", "Latn").
+    """The language and the script of a code, so that codes of one language compare equal: "eng" -> ("en", "Latn").
 
     Unknown parts stay as they are; an unknown script is "".
     """
@@ -71,7 +71,7 @@ def script_name(code: str) -> str:
 
 
 def checked_languages(source: str | bool | None, target: str | bool | None) -> tuple[str, str]:
-    """Both languages as a user names them, checked (UserError); YAML's reading of an unquoted `no` is put right."""
+    """Return both languages as the user names them, checked (UserError); False, YAML's `no`, becomes "no"."""
     names = []
     for key, name in (("source", "no" if source is False else source), ("target", "no" if target is False else target)):
         if name is None:
@@ -85,13 +85,13 @@ def checked_languages(source: str | bool | None, target: str | bool | None) -> t
 
 
 def language_codes(names: tuple[str, str]) -> tuple[str, str]:
-    """The codes that two names mean; names that mean no language, or both the same, stay as they are."""
+    """The codes of two names; a name of no language stays unchanged, and so do two names of the same language."""
     codes = tuple(name if name in UNNAMED else language_code(name) or name for name in names)
     return names if codes[0] == codes[1] else (codes[0], codes[1])
 
 
 def doubts(languages: tuple[str, str], text: tuple[Sequence[str], Sequence[str]]) -> list[str]:
-    """What to tell the user if the script of source or target sentences does not fit the language, a line a side."""
+    """Messages for the user, at most one per side, if the script of the text does not fit the language."""
     messages = []
     for side, code, sentences in zip(("source", "target"), languages, text, strict=True):
         by_script = language_by_script(sentences, code)
@@ -111,10 +111,7 @@ def doubts(languages: tuple[str, str], text: tuple[Sequence[str], Sequence[str]]
 
 
 def sample(code: str) -> str:
-    """A text in a language that needs no corpus: a date with its words ("Mittwoch, 28. September 2011").
-
-    Empty for an unknown language.
-    """
+    """A sample text in a language: a date in words ("Mittwoch, 28. September 2011"); "" for an unknown language."""
     language, script = canonical(code)
     names = ("_".join([language, *code.replace("-", "_").split("_")[1:]]), f"{language}_{script}", language)
     return next((str(_cldr()["dates"][name]) for name in names if name in _cldr()["dates"]), "")

@@ -17,21 +17,21 @@ from nmt.system.files import STANDARD, is_regular
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
-#: Bytes of a line; a longer one is no sentence, and may be a packed file that fills the memory.
+#: The most bytes of a line: a longer line is not a sentence, and may come from a packed file that fills the memory.
 LONGEST = 16 << 20
 #: Bytes that are read at a time.
 _BLOCK = 1 << 20
 
-#: What becomes of a line that is not UTF-8: an error, U+FFFD for each invalid sequence of bytes, or an empty line.
+#: How to treat a line that is not UTF-8: raise an error, replace invalid bytes by U+FFFD, or take it as empty.
 Invalid = Literal["stop", "replace", "empty"]
 
 
 class LineDecoder:
-    """Decodes lines as UTF-8, and says in `warn` which were not; `close` says how many."""
+    """Decodes lines as UTF-8. Warns of the first line that is not UTF-8; `close` warns with their number."""
 
     def __init__(self, invalid: Invalid = "stop", warn: Callable[[str], None] | None = None) -> None:
         self.invalid, self.warn = invalid, warn or (lambda _: None)
-        self.count = 0  # of lines that were not UTF-8
+        self.count = 0  # lines that were not UTF-8
 
     def decode(self, data: bytes, name: str, number: int) -> str:
         """The text of line `number` of the stream `name` (UserError if it is not UTF-8 and `invalid` is "stop")."""
@@ -47,7 +47,7 @@ class LineDecoder:
         return "" if self.invalid == "empty" else data.decode("utf-8", "replace")
 
     def close(self) -> None:
-        """Say how many lines were not UTF-8, if it was more than the one that `warn` was told of."""
+        """Warn with the number of lines that were not UTF-8, if there was more than one."""
         if self.count > 1:
             self.warn(f"{self.count:,} lines are not valid UTF-8 (invalid={self.invalid}).")
 
@@ -70,7 +70,7 @@ def iterate_lines(stream: BinaryIO, name: str, decoder: LineDecoder | None = Non
 
 
 def _whole_lines(stream: BinaryIO, name: str) -> Iterator[tuple[int, bytes]]:
-    """Yield the whole lines that have arrived, and the number of the first of them, from 1."""
+    """Yield complete lines in blocks as they arrive, each block with the number of its first line, from 1."""
     number, rest = 1, b""
     while True:
         with _readable(name):
@@ -93,7 +93,7 @@ def _whole_lines(stream: BinaryIO, name: str) -> Iterator[tuple[int, bytes]]:
 
 @contextlib.contextmanager
 def open_lines(path: Path, decoder: LineDecoder | None = None, *, tables: bool = True) -> Iterator[Iterator[str]]:
-    """Open a file and iterate over its lines; memory does not grow with the file. `tables` is for `open_binary`.
+    """Open a file and iterate over its lines; memory does not grow with the file. For `tables`, see `open_binary`.
 
     Raises:
         UserError: the file is missing, cannot be read or is broken; or as `iterate_lines`.
@@ -119,10 +119,10 @@ def read_lines(path: Path) -> list[str]:
 
 
 def read_parallel_lines(*paths: Path) -> list[list[str]]:
-    """All lines of files whose lines n belong to the same sentence.
+    """All lines of parallel files: line n of each belongs to the same sentence.
 
     Raises:
-        UserError: the numbers of lines differ, one pipe is to be both, or see `read_lines`.
+        UserError: the numbers of lines differ, or a pipe is given twice; or as `read_lines`.
     """
     check_once(paths)
     sides = [read_lines(path) for path in paths]
@@ -131,7 +131,7 @@ def read_parallel_lines(*paths: Path) -> list[list[str]]:
 
 
 def check_once(paths: Iterable[Path]) -> None:
-    """UserError if a pipe or standard input is there twice."""
+    """Raise UserError if a pipe or standard input is given twice."""
     seen = set[Path]()
     for path in paths:
         place = Path("/dev/stdin") if path == STANDARD else path

@@ -1,8 +1,8 @@
 """Parallel text whose lines stop matching: a line is missing or added on one side, and all later pairs are wrong.
 
-The lines of both sides are compared at several offsets, by their lengths and by words that translate each other. Which
-words do is counted over the nearest lines as well, so that it does not depend on the offset. Where another offset fits
-better for a long stretch, the text is misaligned there. docs/own-data.md has measurements.
+The lines of both sides are compared at several offsets, by their lengths and by words that translate each other. These
+words are found by co-occurrence, in neighbouring lines as well, so that they do not depend on the offset. Where another
+offset fits better for a long stretch, the text is misaligned there. docs/own-data.md has measurements.
 """
 
 import re
@@ -20,22 +20,22 @@ Scores = npt.NDArray[np.float64]
 
 #: Offsets that are tried.
 _OFFSETS: Final = (-1, 1, -2, 2, -3, 3)
-#: Lines on either side that words are counted over.
+#: Neighbouring lines on either side whose words count as co-occurring.
 _NEAR: Final = 2
-#: The shortest text that is checked; lines in all, and in each part, of a longer text.
+#: The fewest lines to check, the most lines to check, and the lines in each part sampled from a longer text.
 _FEWEST, _MOST, _PART = 200, 50_000, 1000
-#: Lines that tell whether the sides belong together at all.
+#: The fewest lines that can show that the two sides are unrelated.
 _TELLING: Final = 500
-#: Pairs of a stretch, and how far its scores differ, in standard deviations of their mean.
+#: The fewest pairs of a stretch, and the least gain of its scores, in standard errors of the mean.
 _STRETCH, _CERTAIN = 40, 8.0
 
 
 class Shift(NamedTuple):
-    """A stretch of lines that fit others better.
+    """A stretch of source lines that fit target lines in other rows better.
 
     Attributes:
-        first, last: rows of the source side, from 0.
-        offset: source row n fits target row n + offset; 0 if it fits no row.
+        first, last: first and last row on the source side, from 0.
+        offset: source row n fits target row n + offset; 0 if the sides are unrelated.
     """
 
     first: int
@@ -44,7 +44,7 @@ class Shift(NamedTuple):
 
 
 def find_shift(source: Sequence[str], target: Sequence[str]) -> Shift | None:
-    """The longest stretch in which source lines fit target lines of another row, or none; None if all lines fit."""
+    """The longest stretch that fits at another offset, or the whole text if it is unrelated; None if lines match."""
     rows = _rows(len(source))
     if len(rows) < _FEWEST:
         return None
@@ -66,7 +66,7 @@ def find_shift(source: Sequence[str], target: Sequence[str]) -> Shift | None:
         gain = np.nan_to_num(fitting - same_row)
         first, end = _largest_sum(gain - 1e-3)
         stretch = slice(first, end)
-        # The other neighbours of what fits must fit worse, too.
+        # At twice the offset, the stretch must fit worse, too.
         beyond = np.nan_to_num(fitting - scores(2 * offset))[stretch]
         if end - first >= _STRETCH and min(_certainty(gain[stretch]), _certainty(beyond)) > _CERTAIN:
             shift = Shift(int(rows[first]), int(rows[end - 1]), offset)
@@ -79,9 +79,9 @@ def find_shift(source: Sequence[str], target: Sequence[str]) -> Shift | None:
 
 
 def doubts_about(sides: Sequence[Sequence[str]], names: Sequence[str], start: int = 1) -> list[str]:
-    """What to tell the user if lines of two files do not seem to be text, or translations of each other.
+    """Warnings for the user if the lines of two files do not seem to be text, or not translations of each other.
 
-    `sides` are all lines of both, of which the first has the number `start` in its file.
+    `sides` are all lines of both files; the first line of each has the number `start` in its file.
     """
     notes = []
     for side, name in zip(sides, names, strict=True):
@@ -109,7 +109,7 @@ def doubts_about(sides: Sequence[Sequence[str]], names: Sequence[str], start: in
 
 
 def _rows(count: int) -> npt.NDArray[np.int64]:
-    """The rows that are looked at: all, or of a long text parts at equal distances."""
+    """The rows to check: all, or evenly spaced parts of a long text."""
     if count <= _MOST:
         return np.arange(count)
     starts = np.linspace(0, count - _PART, _MOST // _PART).astype(np.int64)
@@ -117,26 +117,26 @@ def _rows(count: int) -> npt.NDArray[np.int64]:
 
 
 def _certainty(gains: Scores) -> float:
-    """How many standard errors the mean is above zero."""
+    """The mean of the gains in standard errors."""
     return float(gains.mean() / max(float(gains.std()), 1e-9) * np.sqrt(len(gains)))
 
 
 def _largest_sum(values: Scores) -> tuple[int, int]:
-    """The first and the end of the stretch whose sum is largest."""
+    """First and end of the stretch with the largest sum."""
     sums = np.concatenate([[0.0], np.cumsum(values)])
     end = int(np.argmax(sums - np.minimum.accumulate(sums)))
     return int(np.argmin(sums[: end + 1])), end
 
 
 def _relative_lengths(side: Sequence[str]) -> Scores:
-    """The lines' numbers of characters, relative to their mean and deviation; of about one length, they say nothing."""
+    """Standardised log lengths of lines; near zero if all lines have about the same length."""
     values = np.log1p([len(line.strip()) for line in side])
     relative: Scores = (values - values.mean()) / max(float(values.std()), 0.1)
     return relative
 
 
 class _Words:
-    """How many words of lines translate each other, by counts over the text itself."""
+    """Scores of lines by their words that translate each other, as co-occurrence in the text itself shows."""
 
     def __init__(self, source: Sequence[str], target: Sequence[str]) -> None:
         from scipy.sparse import csr_array  # type: ignore[import-untyped]
@@ -163,7 +163,6 @@ class _Words:
         self._target = translations.multiply(rarity).tocsr()
         self._norm = np.sqrt(np.maximum(1, np.asarray(self._target.sum(axis=1)).ravel()))
         raw = self._raw(0)
-        # In standard deviations of what the lines themselves have.
         self._deviation = max(float(raw.std()), float(self._raw(1).std()), 1e-9)
 
     def _raw(self, offset: int) -> Scores:
@@ -172,11 +171,11 @@ class _Words:
         return scores
 
     def share(self) -> float:
-        """Of the lines that have a word with a likely translation on the other side."""
+        """The share of lines that have a word whose likely translation is in the same row."""
         return float((self._raw(0) > 0).mean())
 
     def scores(self, offset: int) -> Scores:
-        """Of each source line with the target line so many rows on."""
+        """Scores of each source line with the target line `offset` rows further, in standard deviations."""
         scores: Scores = self._raw(offset) / self._deviation
         return scores
 
@@ -186,9 +185,9 @@ def _rolled(rows: Any, offset: int) -> Any:
 
 
 def _occurrences(lines: Sequence[str]) -> Any:
-    """Which words each line has, a sparse matrix: without words of one line, and of more than a tenth of the lines.
+    """A sparse matrix [lines, words] of the words in each line, without words in one line or in over a tenth of them.
 
-    Text without spaces between words has pairs of characters for words.
+    In text without spaces between words, pairs of characters count as words.
     """
     from scipy.sparse import csr_array
 

@@ -1,4 +1,4 @@
-"""Two texts in one training: each batch has the same share of the second one, which is drawn anew in each epoch."""
+"""Training on two texts: every batch has the same share of the second text, which is sampled anew in each epoch."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ Value = TypeVar("Value")
 
 
 class Chain(Stored[Value]):
-    """Two sequences, one after the other; neither is copied."""
+    """The concatenation of two sequences, without copying them."""
 
     def __init__(self, first: Sequence[Value], second: Sequence[Value]) -> None:
         self._first, self._second = first, second
@@ -32,10 +32,9 @@ class Chain(Stored[Value]):
 
 
 def joined(first: Split, second: Split, name: str) -> Split:
-    """The pairs of two splits, one text after the other.
+    """Concatenate two splits.
 
-    Where the first has links or documents, the pairs of a second one without them have no links, and each is a document
-    of its own.
+    If only the first has links or documents, pairs of the second get empty links, and each is a separate document.
     """
     links = documents = None
     if first.links is not None:
@@ -51,9 +50,9 @@ class MixedBatches(TokenBatches):
     """Batches of a `joined` split. An epoch is one pass over the first text, with draws from the second one.
 
     Args:
-        pairs: of both texts.
+        pairs: the pairs of both texts.
         first_rows: number of rows of the first text.
-        share: of the second text in the tokens of a batch.
+        share: share of the second text in the tokens of a batch.
         settings: see `TokenBatches`.
     """
 
@@ -62,7 +61,7 @@ class MixedBatches(TokenBatches):
         self._first_rows, self._share = first_rows, share
 
     def fix_shapes(self) -> None:
-        """Leave batches as they are: what is drawn for a batch has the lengths of its pairs, not those of a shape."""
+        """Do nothing: pairs are drawn to match the lengths in a batch, which therefore has no fixed shape."""
 
     def _planned(self, pairs: EncodedPairs, epoch: int) -> Plan:
         is_first = pairs.rows < self._first_rows
@@ -88,7 +87,7 @@ class MixedBatches(TokenBatches):
         return Plan(order, np.cumsum([0, *map(len, mixed)]), (source, target))
 
     def _fitting(self, first: Integers, second: Integers, lengths: Integers) -> Iterator[Integers]:
-        """One batch of both texts, or several with the same share if it exceeds the budget."""
+        """Yield one batch of both texts, or several with the same share if one exceeds the budget."""
         batch = np.concatenate([first, second])
         most = self._sentences or len(batch)
         if len(first) < 2 or (lengths[:, batch].max() * len(batch) <= self._tokens and len(batch) <= most):
@@ -106,7 +105,7 @@ def _halves(pairs: Integers, lengths: Integers) -> tuple[Integers, Integers]:
 
 
 def _drawn(pairs: Integers, tokens: Integers, wanted: float, generator: np.random.Generator) -> Integers:
-    """Some of the pairs with about as many tokens as wanted, by length; each again only when all were drawn."""
+    """Draw pairs with about `wanted` tokens, sorted by length; no pair is drawn again before all others were."""
     rounds = math.ceil(wanted / int(tokens[pairs].sum())) + 1
     order = np.concatenate([generator.permutation(pairs) for _ in range(rounds)])
     drawn = order[: int(np.searchsorted(np.cumsum(tokens[order]), wanted)) + 1]

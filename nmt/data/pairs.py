@@ -20,7 +20,7 @@ from nmt.text.canonical import shows_nothing
 from nmt.text.lexicon import PLACES, Lexicon, learn_lexicon
 from nmt.text.tokenizer import Tokenizer, Vocabulary
 
-#: Sentences that are tokenised at a time.
+#: Sentences in a `Block`.
 BLOCK = 20_000
 
 
@@ -29,7 +29,7 @@ class Ragged:
 
     Args:
         chunks: (values, offsets) pairs; list i of a chunk is values[offsets[i]:offsets[i + 1]].
-        folder: for the lengths of very many lists; None for the usual place of temporary files.
+        folder: stores the lengths of very many lists; None for the system's temporary folder.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Ragged:
 
 
 class EncodedPairs:
-    """A tokenised split without its dropped pairs; ids and lengths [N] are without specials.
+    """A tokenised split without its dropped pairs; ids and lengths [N] exclude special tokens.
 
     Args:
         source: ids of each source sentence.
@@ -93,7 +93,7 @@ class EncodedPairs:
         return pad(*self.take(indices), self.rows[indices])
 
     def take(self, indices: Integers) -> tuple[npt.NDArray[np.int32], Integers, npt.NDArray[np.int32], Integers]:
-        """Ids and lengths of the sources of these pairs, one after the other, and of their targets."""
+        """Concatenated source ids of these pairs, their lengths, and the same for the targets."""
         source, target = self._source.take(indices), self._target.take(indices)
         return source, self.source_lengths[indices], target, self.target_lengths[indices]
 
@@ -162,9 +162,9 @@ def encode_blocks(
 
 
 def _sampled(vocabulary: Vocabulary, texts: Sequence[str], most: int, seed: int, alpha: float) -> list[list[int]]:
-    """The texts cut at random, but as always where that makes more than `most` pieces.
+    """Segment texts at random; a text that gets more than `most` pieces has its usual segmentation instead.
 
-    Those that have more than `most` pieces however they are cut are taken as empty.
+    A text that has more than `most` pieces in any segmentation is taken as empty.
     """
     possible = [text if len(text) <= most * vocabulary.longest else "" for text in texts]
     sampled = vocabulary.sample(possible, alpha, seed)
@@ -175,7 +175,7 @@ def _sampled(vocabulary: Vocabulary, texts: Sequence[str], most: int, seed: int,
 
 
 def held(encoded: Iterator[Block]) -> EncodedPairs:
-    """Blocks as one, in memory."""
+    """Join blocks in memory."""
     blocks = list(encoded)
     dropped = {reason: sum(block.dropped[reason] for block in blocks) for reason in REASONS}
     return EncodedPairs(
@@ -193,8 +193,8 @@ def _offsets(lengths: Integers) -> Integers:
 class SampledPairs:
     """Subword sampling: every epoch segments every sentence anew (`Vocabulary.sample` defines `alpha`).
 
-    The pairs of an epoch depend on `seed` and its number only. `hold` keeps them; `held` does so in memory, in some
-    250 bytes a pair.
+    The pairs of an epoch depend only on `seed` and its number. `hold` stores them; `held` stores them in memory, with
+    some 250 bytes a pair.
     """
 
     def __init__(
@@ -220,7 +220,7 @@ class SampledPairs:
 
 
 def lexicon_of(pairs: EncodedPairs, source_pieces: int) -> Lexicon:
-    """Learn a lexicon from the training pairs, or from as many as `nmt.text.lexicon.PLACES` allows."""
+    """Learn a lexicon from the training pairs, or from a sample of the size that `nmt.text.lexicon.PLACES` allows."""
     generator = np.random.default_rng(0)
     if len(pairs) <= MANY:
         order = generator.permutation(len(pairs))
@@ -234,7 +234,7 @@ def lexicon_of(pairs: EncodedPairs, source_pieces: int) -> Lexicon:
 def length_ratio(pairs: EncodedPairs, extra: int) -> float:
     """The smallest ratio of 1 to 50 such that 999 of 1,000 targets have at most ratio * source + extra pieces.
 
-    Of very many pairs, every second, third ... counts.
+    Of very many pairs, only every second, third ... is considered.
     """
     some = slice(None, None, len(pairs) // MANY + 1)
     needed = (pairs.target_lengths[some] - extra) / np.maximum(pairs.source_lengths[some], 1)

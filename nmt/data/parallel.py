@@ -1,4 +1,4 @@
-"""Files of sentence pairs, as their lines: two files, a table, two folders; and files of word links."""
+"""Lines of parallel text from two files, a table or two folders; and files of word links."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -49,7 +49,7 @@ def with_links(split: Split, path: str | None, known: Path | None = None) -> Spl
 def _checked_links(
     lines: Sequence[str], source: Sequence[str], target: Sequence[str], path: str, first: int = 0
 ) -> list[str]:
-    """The links in Pharaoh form of pairs, of which the first has the number `first`."""
+    """Check the links of pairs, which are numbered from `first`, and return them in Pharaoh form."""
     gold = parse_file(lines, path, pairs=len(source), first=first)
     sources, targets = ([len(sentence.split()) for sentence in side] for side in (source, target))
     check_range(gold, sources, targets, path, "separated by white space", first)
@@ -92,13 +92,13 @@ def read_columns(path: Path, table: TextTable, columns: tuple[int, int]) -> tupl
 
 
 class ParallelLines(NamedTuple):
-    """The lines of both sides.
+    """The lines of both sides of a parallel text.
 
     Attributes:
-        source, target: line n of one translates line n of the other.
-        documents: the document of each line, if there are documents.
-        notes: for the user.
-        names: of the two sides, for messages.
+        source, target: line n of the target translates line n of the source.
+        documents: the document number of each line; None without documents.
+        notes: messages for the user.
+        names: names of the two sides, for messages.
         first: the number of the first line in its file.
     """
 
@@ -110,7 +110,7 @@ class ParallelLines(NamedTuple):
     first: int = 1
 
     def doubts(self) -> list[str]:
-        """See `doubts_about` (reads all lines, in some seconds)."""
+        """Warnings of `doubts_about` (reads all lines, which takes some seconds)."""
         return doubts_about((self.source, self.target), self.names, self.first)
 
 
@@ -123,17 +123,17 @@ def read_files(
     plain: bool = False,
     endings: tuple[str, str] = ("", ""),
 ) -> ParallelLines:
-    """Two files, two folders with one file a document, or one table.
+    """Read two files, two folders with one file per document, or one table.
 
     Args:
         files: one or two paths.
-        columns: of a table; see `choose_columns`.
+        columns: the columns of a table; see `choose_columns`.
         documents: "blank", "files", or the column with the id of a row's document; None without documents.
         known: see `nmt.data.stored.text_lines`.
-        languages: codes, for the columns of a table.
-        plain: take the lines as they are: no headers, CSV and quotes, and a note in place of an error for another
+        languages: source and target code, to choose the columns of a table.
+        plain: take the lines as they are: no headers, CSV or quotes, and a warning instead of an error for another
             format.
-        endings: of the files in two folders; see `_read_folders`.
+        endings: endings of file names in two folders; see `_read_folders`.
 
     Raises:
         UserError: a file is missing, malformed, of another format or not UTF-8, or the two sides are not parallel.
@@ -172,7 +172,7 @@ def read_files(
 
 
 def _header(files: Sequence[Path], sides: tuple[Sequence[str], Sequence[str]]) -> list[str]:
-    """The first lines if they are a header of both files (UserError if a file is no text)."""
+    """The first lines if they are a header of both files, otherwise [] (UserError if a file is not plain text)."""
     for path, side in zip(files, sides, strict=True):
         refuse_format(path, side)
     names = [side[0].strip() for side in sides]
@@ -180,7 +180,7 @@ def _header(files: Sequence[Path], sides: tuple[Sequence[str], Sequence[str]]) -
 
 
 def _by_ids(path: Path, table: TextTable, column: int) -> Iterator[int]:
-    """The number of each row's document, from 0, by the ids in a column; a blank row belongs to the one before it.
+    """Yield the document number of each row, from 0, by the ids in a column; blank rows continue a document.
 
     Raises:
         UserError: a row does not have the column, or an id returns after another one.
@@ -204,16 +204,16 @@ def _by_ids(path: Path, table: TextTable, column: int) -> Iterator[int]:
 
 
 def find_folder(path: Path) -> Path:
-    """The folder (UserError if it is missing)."""
+    """Return the folder (UserError if it is missing)."""
     if not path.is_dir():
         raise UserError(f"There is no folder {path}. With data.documents=files it holds one file a document.")
     return path
 
 
 def _read_folders(folders: Sequence[Path], endings: tuple[str, str]) -> ParallelLines:
-    """The lines of two folders with one file a document, in the order of their names.
+    """Read two folders with one file per document, in the order of the file names.
 
-    Files belong together if they have one name, or with `endings` ("de", "en") one name before these.
+    Files with the same name belong together; if there are `endings` ("de", "en"), names are compared without them.
 
     Raises:
         UserError: a folder or a document is missing on a side, its numbers of lines differ, or there is no text.

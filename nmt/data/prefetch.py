@@ -1,4 +1,4 @@
-"""Values that a thread computes before they are asked for, so that a GPU does not wait for its next batch."""
+"""Prefetching: a thread computes values in advance, so that a GPU does not wait for its next batch."""
 
 import contextlib
 from collections import deque
@@ -7,13 +7,13 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 Value = TypeVar("Value")
-#: How many values are ready at most.
+#: The most values that are computed in advance.
 READY = 4
 
 
 @contextlib.contextmanager
 def ahead(values: Iterator[Value]) -> Iterator[Iterator[Value]]:
-    """The same values in the same order, and in the place of a value the error that it raises; ends with its thread."""
+    """Iterate over `values` in order, computed in advance by a thread; an error is raised in place of its value."""
     pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="batches")
     futures = deque(pool.submit(next, values) for _ in range(READY))
 

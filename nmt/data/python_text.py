@@ -1,4 +1,4 @@
-"""Texts that a Python program gives: by position, whatever holds them, and with the place of what is not text."""
+"""Texts that a Python program passes in any kind of list; errors name the position of an invalid value."""
 
 from collections.abc import Iterator, Mapping, Set
 from pathlib import Path
@@ -10,20 +10,20 @@ def texts(values: object, name: str) -> list[str]:
     """The lines of text in a list, a tuple, an iterator, an array or a column, which is called `name` in errors.
 
     Raises:
-        TypeError: it is one text, a table or no list, or a value in it is not text.
+        TypeError: `values` is a single text, a table or not a list, or a value in it is not text.
         UserError: see `text`.
     """
     return [text(value, f"{name}[{at}]") for at, value in enumerate(values_of(values, name))]
 
 
 def lists_of_texts(values: object, name: str) -> list[list[str]]:
-    """As `texts`, a list of such lists."""
+    """The lines of text in a list of lists; see `texts`."""
     return [texts(value, f"{name}[{at}]") for at, value in enumerate(values_of(values, name))]
 
 
 def values_of(values: object, name: str) -> Iterator[object]:
-    """The values by position (TypeError if they have none)."""
-    # A table would give the names of its columns.
+    """Iterate over the values of a list (TypeError if `values` is not a list)."""
+    # Iterating over a table would give the names of its columns.
     if not isinstance(values, str | bytes | Mapping | Set) and not hasattr(values, "columns"):
         try:
             return iter(values)  # type: ignore[call-overload, no-any-return]
@@ -37,9 +37,9 @@ def text(value: object, name: str) -> str:
 
     Raises:
         TypeError: it is not text.
-        UserError: it has a line break, or half a character.
+        UserError: it has a line break, or half a surrogate pair.
     """
-    value = value.as_py() if hasattr(value, "as_py") else value  # of Arrow
+    value = value.as_py() if hasattr(value, "as_py") else value  # an Arrow scalar
     if not isinstance(value, str):
         raise TypeError(f"{name}: {_kind(value)}, not text.")
     if "\n" in value or "\r" in value:
@@ -52,7 +52,7 @@ def text(value: object, name: str) -> str:
 
 
 def check_mapping(values: object, name: str) -> None:
-    """TypeError if a mapping, called `name`, holds what is neither text nor a list of texts; files are not read."""
+    """Raise TypeError if a mapping, called `name`, has a value that is neither text nor a list of texts."""
     if not isinstance(values, Mapping):
         if values is None or isinstance(values, str | Path):
             return
@@ -64,6 +64,6 @@ def check_mapping(values: object, name: str) -> None:
 
 
 def _kind(value: object) -> str:
-    """What a value is, for a message: "a float"."""
+    """The type of a value with an article, for messages: "a float"."""
     kind = type(value).__name__
     return "None" if value is None else f"{'an' if kind[0].lower() in 'aeiou' else 'a'} {kind}"

@@ -1,4 +1,4 @@
-"""Few shapes of batches for a whole training, chosen before it begins: a GPU captures a graph of each.
+"""A few fixed shapes of batches, chosen before training: a GPU captures a graph for each.
 
 A shape is a fixed number of rows, source tokens and target tokens, specials included. Every pair goes to the cheapest
 shape that holds it.
@@ -12,13 +12,13 @@ import numpy.typing as npt
 
 from nmt.data.batch import Batch, Integers
 
-#: The most shapes of a training.
+#: The most shapes in a training.
 MOST_SHAPES = 16
 #: Products of matrices are fastest with multiples of this many rows.
 ROWS = 4
-#: The most lengths of a side that are told apart where shapes are chosen, and rounds of their improvement.
+#: To choose shapes: the most distinct lengths per side (lengths are rounded up), and the most rounds of improvement.
 _LENGTHS, _ROUNDS = 128, 30
-#: The most pairs that are planned to choose the number of shapes.
+#: The most pairs with which plans of different numbers of shapes are compared.
 _PLANNED = 1 << 16
 #: Changes of a shape's lengths that are tried, in steps.
 _MOVES = [(0, 1), (1, 0), (1, 1), (0, 2), (2, 0), (3, 3), (1, -1), (5, 5), (0, 8), (8, 0)]
@@ -33,12 +33,12 @@ class Shape(NamedTuple):
 
     @classmethod
     def of(cls, batch: Batch, rows: int = 1, lengths: int = 1) -> "Shape":
-        """The smallest shape that holds the batch, with multiples of these numbers of rows and tokens."""
+        """The smallest shape that holds the batch, rounded up to multiples of `rows` and `lengths`."""
         count, source = batch.source.shape
         return cls(_ceiling(count, rows), _ceiling(source, lengths), _ceiling(batch.target_in.shape[1], lengths))
 
     def holds(self, other: "Shape") -> bool:
-        """Whether a batch of the other shape fits."""
+        """Whether a batch of the other shape fits into this shape."""
         return all(size >= needed for size, needed in zip(self, other, strict=True))
 
 
@@ -50,8 +50,8 @@ def choose_shapes(
 ) -> Shapes:
     """At most `MOST_SHAPES` shapes for pairs of these lengths (with specials), with as little padding as possible.
 
-    They depend on nothing else, so that every session and every process chooses the same. Arguments are those of
-    `plan_batches`.
+    The shapes depend only on the arguments, so that every session and every process chooses the same ones. For the
+    arguments, see `plan_batches`.
     """
     if not len(source_lengths):
         return []
@@ -72,7 +72,7 @@ def choose_shapes(
         ]
         full = sum(count // shape.rows for count, shape in zip(filter(None, pairs), shapes, strict=True))
         if number > 1 and 2 * full < 3 * number:
-            continue  # most pairs would meet the same pairs in every epoch
+            continue  # too few full batches: most pairs would share a batch with the same pairs in every epoch
         plan, _ = plan_in_shapes(source_lengths[some], target_lengths[some], shapes)
         places = float(sum(shape.rows * (shape.source + shape.target) for shape, _ in plan))
         if places < best[0]:
@@ -90,14 +90,14 @@ def plan_in_shapes(
     shapes: Shapes,
     generator: np.random.Generator | None = None,
 ) -> tuple[list[tuple[Shape, Integers]], Integers]:
-    """Divide pairs of these lengths (with specials) into full batches of `shapes`; drawn at random, given a generator.
+    """Divide pairs of these lengths (with specials) into batches of `shapes`; at random if there is a `generator`.
 
-    Pairs that are left over from a shape, and fill less than half a batch, go to the next shape that holds them. A
-    batch of a shape may have fewer pairs than rows, but never more.
+    Pairs that are left over from a shape, and fill less than 7/8 of a batch, go to the next shape that holds them. A
+    batch may have fewer pairs than its shape has rows, but never more.
 
     Returns:
-        each batch's shape and the indices of its pairs, in an order of shapes; and the indices of pairs that no shape
-        holds.
+        Each batch's shape and the indices of its pairs, in the order of `shapes`; and the indices of pairs that no
+        shape holds.
     """
     order = np.arange(len(source_lengths)) if generator is None else generator.permutation(len(source_lengths))
     first = _cheapest(source_lengths[order], target_lengths[order], shapes)
@@ -118,14 +118,14 @@ def plan_in_shapes(
 
 
 def _rows(count: int, longest: int, tokens: int, sentences: int | None) -> int:
-    """How many of `count` pairs a batch holds within the budget, so that all its batches have about as many."""
+    """The rows of a shape: within the budget, and such that its batches of `count` pairs are about equally full."""
     most = max(1, min(tokens // longest, sentences or tokens))
     even = _ceiling(count, -(-count // most)) // -(-count // most)
     return min(_ceiling(even, ROWS), most // ROWS * ROWS or most)
 
 
 def _cheapest(source_lengths: Integers, target_lengths: Integers, shapes: Shapes) -> Integers:
-    """The number of the first shape that holds each pair, `len(shapes)` where none does."""
+    """The index of the first shape that holds each pair; `len(shapes)` if none does."""
     numbers = np.full(len(source_lengths), len(shapes))
     for number, shape in reversed(list(enumerate(shapes))):
         numbers[(source_lengths <= shape.source) & (target_lengths <= shape.target)] = number
@@ -133,7 +133,7 @@ def _cheapest(source_lengths: Integers, target_lengths: Integers, shapes: Shapes
 
 
 def _first_bounds(cells: Integers, counts: Integers, number: int) -> Integers:
-    """Bounds [K, 2] of some pairs with the same number of tokens each, by their length; the last holds all."""
+    """Initial bounds [K, 2], for groups of pairs with about the same number of tokens; the last bound holds all."""
     order = np.argsort(cells.sum(0), kind="stable")
     shares = np.cumsum((cells.sum(0) * counts)[order])
     ends = np.searchsorted(shares, shares[-1] * np.arange(1, number + 1) / number)
@@ -145,7 +145,7 @@ def _first_bounds(cells: Integers, counts: Integers, number: int) -> Integers:
 
 
 def _improved(bounds: Integers, cells: Integers, counts: Integers) -> Integers:
-    """The bounds [K, 2], moved one by one as long as that saves places; the cells [2, N] always fit."""
+    """Move the bounds [K, 2] one by one as long as that saves padded tokens; all cells [2, N] stay within a bound."""
 
     def places(bound: Integers) -> npt.NDArray[np.float64]:
         return np.where((cells <= bound[:, None]).all(0), bound.sum(), np.inf)

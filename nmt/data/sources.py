@@ -21,7 +21,7 @@ from nmt.system.errors import UserError, nearest
 from nmt.system.files import PACKED
 from nmt.system.limits import NotNegative, Positive, Seed
 
-#: The share of validation pairs that may have a sentence of the training text without a warning.
+#: A warning is given if more than this share of the validation pairs have a sentence of the training text.
 SHARED = 0.2
 
 
@@ -63,7 +63,7 @@ class TextFiles(DataSource):
         return [name for name in self._prefixes if name not in ("train", "valid")]
 
     def check(self) -> None:
-        """UserError if a file is missing."""
+        """Raise UserError if a file is missing."""
         for name in self._prefixes:
             self._paths(name)
 
@@ -76,7 +76,7 @@ class TextFiles(DataSource):
         return pairs if split != "train" else with_links(pairs, self._train_links, self.known)
 
     def notes(self) -> list[str]:
-        """What is wrong with the training and the validation pairs, as far as it shows (reads the files)."""
+        """Warnings about the training and validation pairs (reads the files)."""
         train, valid = map(self._lines, ("train", "valid"))
         text, held = (Split(name, each.source, each.target) for name, each in (("train", train), ("valid", valid)))
         shared = shared_pairs(held, text)
@@ -111,8 +111,8 @@ class Tatoeba(TextFiles):
 class Multi30k(TextFiles):
     """Multi30k, image captions in de, en, fr and cs (Elliott et al. 2016), raw text.
 
-    From a folder with train, val, test_2016_flickr and test_2017_flickr (Czech has no 2017); without a folder from the
-    Hub, which has German and English, and the test set of 2016.
+    Read from a folder with train, val, test_2016_flickr and test_2017_flickr (Czech has no 2017), or without a folder
+    from the Hub, which has only German, English and the test set of 2016.
     """
 
     label = "m30k"
@@ -138,7 +138,7 @@ class Multi30k(TextFiles):
         super().__init__(source, target, f"{folder}/train", f"{folder}/val", prefixes, train_links)
 
     def check(self) -> None:
-        """UserError if training or validation files are missing."""
+        """Raise UserError if training or validation files are missing."""
         if self._hub is None:
             super().check()
 
@@ -157,7 +157,7 @@ class Multi30k(TextFiles):
 class UserFiles(DataSource):
     """Two files, or one table; `configs/data/files.yaml` explains the settings.
 
-    Validation and test pairs are held out, unless they are given (see `nmt.data.holdout`).
+    Validation and test pairs are held out (see `nmt.data.holdout`), unless files for them are given.
 
     Raises:
         UserError: `files` is not one or two files, or a number is out of range.
@@ -202,30 +202,30 @@ class UserFiles(DataSource):
         self._unchecked: list[ParallelLines] = []
 
     def has_columns_of(self, languages: tuple[str, str]) -> bool:
-        """Whether the text is a table whose header, or whose name, has these languages."""
+        """Whether the text is one table, with these languages in its header or in its name."""
         with self._decoding():
             return len(self._files) == 1 and guess_languages(self._files, None, languages, self._plain) == languages
 
     def tests(self) -> list[str]:
-        """["test"], or nothing with test_pairs=0."""
+        """["test"]; [] with test_pairs=0 and no test file."""
         return [] if self._sizes["test"] == 0 and "test" not in self._given else ["test"]
 
     def splits(self) -> list[str]:
-        """As `DataSource.splits`, without "valid" if no pairs are held out for it."""
+        """As `DataSource.splits`, without "valid" if valid_pairs=0 and there is no validation file."""
         has_none = self._sizes["valid"] == 0 and "valid" not in self._given
         return [name for name in super().splits() if name != "valid" or not has_none]
 
     @property
     def undivided(self) -> int | None:
-        """The number of pairs, if no setting says what is held out of them."""
+        """The number of pairs if no setting decides which are held out; otherwise None."""
         return len(self._corpus.source) if not self._given and {*self._sizes.values()} == {None} else None
 
     def hold_out(self, valid: int, test: int | None) -> None:
-        """Hold out so many pairs, before anything is read but `undivided`."""
+        """Set the numbers of held-out pairs; call this before any split is read."""
         self._sizes = {"valid": valid, "test": test}
 
     def check(self) -> None:
-        """UserError if a file is missing or cannot be read."""
+        """Raise UserError if a file is missing or cannot be read."""
         self._load()
 
     def read(self, split: str) -> Split:
@@ -235,7 +235,7 @@ class UserFiles(DataSource):
         return self._load()[split]
 
     def notes(self) -> list[str]:
-        """Languages, numbers of pairs and the held-out pairs (reads the files)."""
+        """Languages, numbers of pairs, held-out pairs and warnings (reads the files)."""
         self._load()
         while self._unchecked:
             self._notes += self._unchecked.pop(0).doubts()
@@ -278,7 +278,7 @@ class UserFiles(DataSource):
 
 
 def name_tests(prefixes: Sequence[str]) -> list[str]:
-    """A name for each test prefix: its last part, with its folder before it or a number after it if that is taken."""
+    """A name for each test prefix: its last part; if that is taken, with its folder before or a number after it."""
     names: list[str] = []
     bases = [Path(prefix).name for prefix in prefixes]
     for prefix, base in zip(prefixes, bases, strict=True):

@@ -1,7 +1,7 @@
-"""Values that stay in a file, for text that is larger than the memory for it.
+"""Sequences that stay in a file, for text that does not fit into memory.
 
-A file of ordinary size is a list of lines (`nmt.data.lines`). The lines of a large one are copied into an Arrow table
-of the cache folder, and memory does not grow with them.
+A file of ordinary size is read as a list of lines (`nmt.data.lines`). The lines of a large file are copied into an
+Arrow table in the cache folder, so that memory does not grow with the file.
 """
 
 import contextlib
@@ -22,13 +22,13 @@ import numpy.typing as npt
 from nmt.data.lines import open_lines
 from nmt.system.files import is_regular, unwritable, write_text
 
-#: Bytes of a file, packed or not, whose lines are not held in memory.
+#: A text of this size (in characters, unpacked) or larger is not held in memory.
 LARGE: int = 16 << 20
 #: Lines that are read at a time.
 _MANY: Final = 16 * 1024
-#: Lines that are too many for a second look at each: they are drawn by chance, or planned in parts.
+#: The most lines or pairs that are processed at once: more are sampled, or planned in parts.
 MANY: int = 1 << 20
-#: Numbers of an array that is held in memory.
+#: The most numbers of an array that is held in memory.
 HELD: int = 1 << 18
 
 Numbers = npt.NDArray[np.int64]
@@ -48,7 +48,7 @@ class Stored(Sequence[Value]):
             if step == 1:
                 return self.between(first, max(first, end))
             return [self[row] for row in range(first, end, step)]
-        row = range(len(self))[index]  # IndexError, and from the end
+        row = range(len(self))[index]  # raises IndexError, and resolves negative indices
         return self.between(row, row + 1)[0]
 
     def __iter__(self) -> Iterator[Value]:
@@ -64,11 +64,11 @@ class StoredLines(Stored[str]):
     """Lines in an Arrow table, or one of the columns that tabs separate in them.
 
     Args:
-        column: of the table.
+        column: the column of the table.
         identity: equal for equal lines; see `remembered`.
-        known: the folder of the table; None for a table that ends with these lines.
+        known: the folder of the table; None for a temporary table, which is deleted with these lines.
         dropped: the numbers of rows to leave out, in ascending order.
-        number: of the column that tabs separate, from 1; 0 for whole lines. A line that is too short has nothing there.
+        number: the tab-separated column, from 1; 0 for whole lines. Lines that are too short have "" there.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class StoredLines(Stored[str]):
     ) -> None:
         self._column, self.identity, self.known, self._number = column, identity, known, number
         self._dropped = np.asarray(dropped, dtype=np.int64)
-        self._before = self._dropped - np.arange(len(self._dropped))  # lines that stay before each
+        self._before = self._dropped - np.arange(len(self._dropped))  # remaining lines before each
 
     def __len__(self) -> int:
         return len(self._column) - len(self._dropped)
@@ -96,25 +96,25 @@ class StoredLines(Stored[str]):
         return lines
 
     def _rows(self, numbers: Numbers) -> Numbers:
-        """The rows of the table with these lines."""
+        """The table rows of the lines with these numbers."""
         rows: Numbers = numbers + np.searchsorted(self._before, numbers, side="right")
         return rows
 
     def without(self, dropped: Sequence[int]) -> "StoredLines":
-        """These lines without those of the numbers `dropped`, in ascending order."""
+        """These lines without the lines with the numbers `dropped` (ascending)."""
         rows = np.union1d(self._dropped, self._rows(np.asarray(dropped, dtype=np.int64)))
         digest = hashlib.sha256(np.asarray(dropped, dtype=np.int64).tobytes()).hexdigest()
         return StoredLines(self._column, f"{self.identity} without {digest}", self.known, rows, self._number)
 
     def column(self, number: int) -> "StoredLines":
-        """The column of this number, from 1."""
+        """The tab-separated column with this number, from 1."""
         return StoredLines(self._column, f"{self.identity} column {number}", self.known, self._dropped, number)
 
 
 def text_lines(path: Path, known: Path | None = None) -> Sequence[str]:
     """The lines of a file or a pipe: a list, or `StoredLines` if it is large.
 
-    `known` is the folder for what is known of large files, so that they are read once; None keeps nothing.
+    `known` is the folder that caches the lines of large files, so that they are read only once; None caches nothing.
 
     Raises:
         UserError: the file is missing, cannot be read, is broken or not UTF-8.
@@ -140,15 +140,15 @@ def text_lines(path: Path, known: Path | None = None) -> Sequence[str]:
 
 
 def stored_lines(lines: Callable[[], Iterable[str]], key: str | None, known: Path | None) -> StoredLines:
-    """Lines in a table of the folder `known`, copied there unless a table with this key is there.
+    """Lines in a table of the folder `known`, copied there unless a table with this key exists.
 
     Args:
-        lines: makes the lines.
-        key: of the lines' origin; None if they are to be had once, so that the table ends with the lines.
+        lines: returns an iterator over the lines.
+        key: identifies the origin of the lines; None if they can be read only once, for a temporary table.
         known: see `text_lines`.
 
     Raises:
-        UserError: the folder cannot be written, or raised by `lines`.
+        UserError: the folder cannot be written; or raised by `lines`.
     """
     import pyarrow as pa  # type: ignore[import-untyped]  # slow to import
 
@@ -178,7 +178,7 @@ def _in_blocks(values: Iterable[Value]) -> Iterator[list[Value]]:
 
 
 def without(lines: Sequence[str], dropped: Sequence[int]) -> Sequence[str]:
-    """The lines without those of these numbers, in ascending order."""
+    """The lines without the lines with the numbers `dropped` (ascending)."""
     if not len(dropped):
         return lines
     if isinstance(lines, StoredLines):
@@ -188,7 +188,7 @@ def without(lines: Sequence[str], dropped: Sequence[int]) -> Sequence[str]:
 
 
 def remembered(sides: Sequence[Sequence[str]], what: str, compute: Callable[[], str]) -> str:
-    """The result of `compute` about stored lines, computed once for equal lines; about others, every time."""
+    """The result of `compute`, called `what`; if all sides are stored lines, it is cached in their folder."""
     known = next((side.known for side in sides if isinstance(side, StoredLines)), None)
     if known is None or not all(isinstance(side, StoredLines) for side in sides):
         return compute()
@@ -204,7 +204,7 @@ def remembered(sides: Sequence[Sequence[str]], what: str, compute: Callable[[], 
 
 
 def gathered(parts: Iterable[npt.ArrayLike], count: int, folder: Path | None = None) -> Numbers:
-    """The numbers of all parts, `count` of them, in one array; a large one is in a file without a name.
+    """Concatenate parts with `count` numbers in total; a large array is mapped to an anonymous temporary file.
 
     Raises:
         UserError: `folder` cannot be written.
@@ -226,12 +226,12 @@ def gathered(parts: Iterable[npt.ArrayLike], count: int, folder: Path | None = N
 
 
 def counted(numbers: Iterable[int], count: int, folder: Path | None = None) -> Sequence[int]:
-    """The numbers, `count` of them: a list, or an array as from `gathered` if they are many."""
+    """The `count` numbers as a list, or as an array of `gathered` if there are more than `HELD`."""
     return list(numbers) if count <= HELD else cast("Sequence[int]", gathered(_in_blocks(numbers), count, folder))
 
 
 class Spilled(Stored[Value]):
-    """Values in their order: the first `most` in memory, the others in a temporary file.
+    """A sequence with the first `most` values in memory and the others in a temporary file.
 
     Raises:
         UserError: the temporary folder is full.
@@ -260,9 +260,9 @@ class Spilled(Stored[Value]):
         return (self[at] for at in range(len(self)))
 
     def between(self, first: int, end: int) -> list[Value]:
-        """The values from number `first` to before `end`, read again from the file."""
+        """The values from number `first` to before `end`."""
         values = self._first[first:end]
         for at in range(max(first, len(self._first)), end):
             self._file.seek(self._places[at - len(self._first)])
-            values.append(pickle.load(self._file))  # this process has written it
+            values.append(pickle.load(self._file))  # safe: this process has written it
         return values

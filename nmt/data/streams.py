@@ -1,6 +1,6 @@
-"""The bytes of a text, as UTF-8: of a file, a pipe or standard input, plain or packed.
+"""Text as a stream of UTF-8 bytes, from a file, a pipe or standard input, plain or packed.
 
-The first bytes tell what a stream holds, whatever its name. A pipe can be read only once: see `keeping_pipes`.
+The first bytes of a stream determine its format, whatever its name. A pipe can be read only once: see `keeping_pipes`.
 """
 
 import bz2
@@ -28,36 +28,36 @@ from nmt.system.platform import END_OF_INPUT, shell_quoted
 from nmt.system.terminal import print_message
 
 _BLOCK = 1 << 16
-#: Seconds without text after which the user hears what is waited for.
+#: Seconds without text after which a message tells the user what the program waits for.
 PATIENCE = 3.0
-#: Bytes of a pipe that are kept in memory.
+#: Bytes of a pipe's copy; a larger copy goes to a temporary file.
 _HELD = 1 << 24
 #: Copies of pipes, for each `keeping_pipes`.
 _pipe_copies: list[dict[Path, IO[bytes]]] = []
 #: The encoding of text that is not UTF-8, for each `decoding`.
 _legacy: list[str] = []
-#: Memory that an xz file may ask for.
+#: The most bytes of memory for unpacking an xz file.
 _XZ_MEMORY = 1 << 28
-#: Bytes that tell what a stream holds; a line that is shorter tells it, too.
+#: Bytes that are enough to recognise the format of a stream; a shorter first line is enough, too.
 _ENOUGH = 16
-#: The marks of encodings that are decoded; the mark of UTF-8 is left to the reader of lines.
+#: Byte-order marks and their encodings; `nmt.data.lines` drops the mark of UTF-8.
 _MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-#: What packed streams begin with, and what opens them.
+#: Packed formats: the pattern of the first bytes, and the function that opens them.
 _PACKERS: dict[str, tuple[re.Pattern[bytes], Any]] = {
     "gzip": (re.compile(rb"\x1f\x8b"), gzip.open),
     "xz": (re.compile(rb"\xfd7zXZ\x00"), lzma.open),
     "bzip2": (re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)"), bz2.open),
 }
 _PACK, _SAVE = "Unpack it first.", "Save its text as plain text (UTF-8)."
-#: Endings of files of translators, whose pairs the extra `documents` reads as a table. Its first row names the
-#: columns, but not surely in the last of them.
+#: Endings of translation memories, catalogues and spreadsheets, whose pairs the extra `documents` reads as a table.
+#: The first row of the table names the columns, except in some .xlsx files.
 MEMORIES = (".tmx", ".xliff", ".xlf", ".po", ".xlsx")
-#: What is not text: its first bytes, its name, and the cure.
+#: Formats that are not text: first bytes, name, and what the user can do.
 _KINDS = (
     (
         b"PK\x03\x04",
@@ -83,7 +83,7 @@ _KINDS = (
 
 @contextlib.contextmanager
 def open_binary(path: Path, *, tables: bool = True) -> Iterator[BinaryIO]:
-    """Open the text of a file, a pipe or standard input (`-`) as UTF-8; with `tables` files of translators as pairs.
+    """Open the text of a file, a pipe or standard input (`-`) as UTF-8; with `tables`, `MEMORIES` as tables of pairs.
 
     Raises:
         UserError: the file is missing, a folder, cannot be read, or holds no text.
@@ -110,7 +110,7 @@ def open_binary(path: Path, *, tables: bool = True) -> Iterator[BinaryIO]:
 
 
 def _table_of(path: Path) -> bytes:
-    """The pairs of a file of translators as a table (UserError if the extra for documents is not installed)."""
+    """The pairs of a file of `MEMORIES` as a table (UserError if the extra `documents` is not installed)."""
     try:
         from nmt.documents.memories import table_of
     except ModuleNotFoundError as error:
@@ -120,7 +120,7 @@ def _table_of(path: Path) -> bytes:
 
 @contextlib.contextmanager
 def keeping_pipes() -> Iterator[None]:
-    """Keep what is read from pipes and from standard input in this context, so that it can be read again there."""
+    """Copy pipes and standard input as they are read, so that they can be read again in this context."""
     copies: dict[Path, IO[bytes]] = {}
     _pipe_copies.append(copies)
     try:
@@ -133,12 +133,12 @@ def keeping_pipes() -> Iterator[None]:
 
 @contextlib.contextmanager
 def decoding(encoding: str | None, setting: str) -> Iterator[None]:
-    """Decode text that is not UTF-8 in this context; "auto" recognises it, None leaves it as it is.
+    """Decode text that is not UTF-8 in this context; "auto" detects the encoding, None decodes nothing.
 
     `setting` is the key of the encoding, for messages.
 
     Raises:
-        UserError: there is no such encoding.
+        UserError: the encoding does not exist.
     """
     check_encoding(encoding, setting)
     if encoding is None:
@@ -152,7 +152,7 @@ def decoding(encoding: str | None, setting: str) -> Iterator[None]:
 
 
 def _again(path: Path, copies: dict[Path, IO[bytes]]) -> Iterator[bytes]:
-    """The blocks of a pipe, from a copy that is made first."""
+    """Yield the blocks of a pipe from its copy, which the first call makes."""
     if path not in copies:
         copy = tempfile.SpooledTemporaryFile(max_size=_HELD)  # noqa: SIM115  closed by `keeping_pipes`
         copies[path] = copy
@@ -188,7 +188,7 @@ def standard_input() -> BinaryIO:
 
 
 def greet() -> None:
-    """Say how text is typed."""
+    """Print how to type text, and how to end it."""
     print(f"Type one sentence per line. Press {END_OF_INPUT} to end.", file=sys.stderr, flush=True)
 
 
@@ -210,10 +210,10 @@ def missing_file(path: Path) -> UserError:
 
 
 def unpacked(file: BinaryIO, name: str, *, inside: bool = False) -> BinaryIO:
-    """The text of a stream as UTF-8, from where the stream is; `inside` one that was packed.
+    """The text of a stream as UTF-8, from the current position; `inside` if the stream was unpacked from another.
 
     Raises:
-        UserError: the stream holds no text, or is damaged. Also raised by the reading of the result.
+        UserError: the stream is damaged or not text. Reading the result can raise it, too.
     """
     start = file.tell() if file.seekable() else None
     head = b""
@@ -239,7 +239,7 @@ def unpacked(file: BinaryIO, name: str, *, inside: bool = False) -> BinaryIO:
 
 
 def _of_legacy(blocks: Iterator[bytes], encoding: str, name: str) -> Iterator[bytes]:
-    """The blocks as UTF-8: in an encoding, unless most letters of the first block that is not ASCII are UTF-8."""
+    """Decode blocks from `encoding`, unless at least half of the first letters that are not ASCII are valid UTF-8."""
     block = b""
     for more in blocks:
         block += more
@@ -248,7 +248,7 @@ def _of_legacy(blocks: Iterator[bytes], encoding: str, name: str) -> Iterator[by
         if block.isascii():
             yield block
             block = b""
-        elif letters:  # not only half of one
+        elif letters:  # at least one is complete
             break
     if not block or 2 * letters.count("\ufffd") <= len(letters):
         yield block
@@ -266,12 +266,12 @@ def _of_legacy(blocks: Iterator[bytes], encoding: str, name: str) -> Iterator[by
 
 @functools.cache
 def _say_recognised(name: str, encoding: str) -> None:
-    """Say once how a file is read."""
+    """Tell the user once which encoding was recognised."""
     print_message(f"note: {name} is not UTF-8. It is read as {encoding}; if letters look wrong, give encoding=NAME.")
 
 
 def _check_kind(head: bytes, name: str) -> None:
-    """UserError for what is not text."""
+    """Raise UserError if the first bytes of a stream are not text."""
     for magic, kind, cure in _KINDS:
         if head.startswith(magic):
             raise UserError(f"{name} is {kind}. {cure}")
@@ -284,13 +284,13 @@ def _check_kind(head: bytes, name: str) -> None:
 
 
 def conversion(encoding: str, name: str) -> str:
-    """How to convert a file to UTF-8: a command, and what to do where there is none."""
+    """Instructions to convert a file to UTF-8: a command, and a way without it on Windows."""
     file = shell_quoted(name) if is_regular(Path(name)) and not name.endswith(PACKED) else "FILE"
     return f"iconv -f {encoding} -t UTF-8 {file} > utf8.txt (on Windows: open it in Notepad, save it as UTF-8)."
 
 
 def _check_memory(head: bytes, name: str) -> None:
-    """UserError if the header of an xz file asks for too much memory."""
+    """Raise UserError if the header of an xz file requires too much memory."""
     try:
         lzma.LZMADecompressor(memlimit=_XZ_MEMORY).decompress(head, 1)
     except lzma.LZMAError as error:
@@ -299,7 +299,7 @@ def _check_memory(head: bytes, name: str) -> None:
 
 
 class _Blocks(io.RawIOBase):
-    """A raw stream of blocks that arrive one after the other."""
+    """A raw stream that reads from an iterator of blocks."""
 
     def __init__(self, blocks: Iterable[bytes]) -> None:
         self._blocks, self._rest = iter(blocks), memoryview(b"")
@@ -323,14 +323,14 @@ def _reader(blocks: Iterable[bytes]) -> BinaryIO:
 
 
 def _blocks(file: Any) -> Iterator[bytes]:
-    """What has arrived, block by block."""
+    """Iterate over the blocks of a file, each as soon as it arrives."""
     return iter(functools.partial(file.read1, _BLOCK), b"")
 
 
 def _of_pipe(path: Path) -> Iterator[bytes]:
-    """The blocks of a pipe; says what is waited for if none comes in a while.
+    """Yield the blocks of a pipe; print a note if none arrives within `PATIENCE` seconds.
 
-    The pipe is closed at its end, or with the last reader: a thread may wait in it when the command ends.
+    The pipe is closed at its end or with this generator: a thread may still wait for a block when the command ends.
     """
     note = f"Waiting for text from {path}: a pipe to which nobody has written yet."
     timer = threading.Timer(PATIENCE, print_message, [note])
@@ -349,17 +349,17 @@ def _of_pipe(path: Path) -> Iterator[bytes]:
 
 
 def _of_packed(packed: Any, kind: str, name: str) -> Iterator[bytes]:
-    """The unpacked blocks (UserError if they cannot be unpacked)."""
+    """Yield the unpacked blocks (UserError if the stream is damaged)."""
     try:
         yield from _blocks(packed)
     except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
-            raise  # of the file that holds it
+            raise  # an error of reading, not of unpacking
         raise UserError(f"{name} is a broken {kind} file ({error}). Download or compress it again.") from error
 
 
 def _as_utf8(file: BinaryIO, encoding: str, name: str) -> Iterator[bytes]:
-    """The blocks of a text in another encoding as UTF-8; half a surrogate stays invalid."""
+    """Yield the blocks of a text in `encoding` as UTF-8; half a surrogate pair stays invalid."""
     try:
         for text in codecs.iterdecode(_blocks(file), encoding, "surrogatepass"):
             yield text.encode("utf-8", "surrogatepass")

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-#: Lines of a text that tell its format.
+#: The number of lines at the beginning of a text that show its format.
 FIRST_LINES: Final = 1000
 
 
@@ -47,12 +47,12 @@ _SIGNS: Final = (
     ),
 )
 
-#: A line that is no text of a sentence: a time code, a tag alone, a marker of a field.
+#: A line without the text of a sentence: a time code, a lone tag, or a field of a catalogue.
 _MARKUP: Final = re.compile(r"\s*(\d+:\d\d:\d\d[,.]\d+ +-->.*|</?[A-Za-z!?][^<>]*>.*|msg(id|str)\b.*\".*\")\s*")
 
 
 def format_of(lines: Sequence[str]) -> TextFormat | None:
-    """The format that the first lines of a text are certainly of; None for plain lines."""
+    """The format of a text if its first lines show it with certainty; None for plain lines."""
     text = "\n".join(line.rstrip() for line in lines[:FIRST_LINES]).lstrip("\ufeff \n")
     return next((TextFormat(name, cure) for sign, name, cure in _SIGNS if re.match(sign, text)), None)
 

@@ -1,4 +1,4 @@
-"""Tables as spreadsheets write them: tab-separated text or CSV, with a header, quotes, and columns that are no text."""
+"""Tables as spreadsheets write them: tab-separated text or CSV, with a header, quotes and columns without text."""
 
 import contextlib
 import csv
@@ -16,11 +16,11 @@ from nmt.data.streams import MEMORIES
 from nmt.data.text_formats import FIRST_LINES, format_of
 from nmt.system.errors import UserError
 
-#: A quoted cell with a quote in it, which is doubled there.
+#: A quoted cell that contains a doubled quote.
 _QUOTED: Final = re.compile(r'(?:(?<=\t)|^)"(?:[^"\t]|"")*""(?:[^"\t]|"")*"(?=\t|$)')
-#: A cell that begins with a quote and ends in another line.
+#: A cell that begins with a quote and ends in a later line.
 _OPEN: Final = re.compile(r'(?:(?<=\t)|^)"(?:[^"\t]|"")*$')
-#: A first line that says what is between the columns.
+#: A first line that declares the separator of columns.
 _SEPARATOR: Final = re.compile(r'"?sep=(.)"?')
 _SENTENCE_END: Final = tuple('.!?…。！？।؟။"»”’)')
 #: Words of headers, beside the names of languages.
@@ -31,7 +31,7 @@ _HEADER_WORDS: Final = frozenset(
         *("reference", "note", "notes", "comment", "comments"),
     )
 )
-#: Words of the name of a column, and letters of codes of languages, which are words of short lists as well.
+#: The most words of a column's name, and the most letters of a language code that may also be an ordinary word.
 _NAME_WORDS, _CODE = 4, 3
 
 
@@ -39,11 +39,11 @@ class TextTable(NamedTuple):
     """The rows of a table.
 
     Attributes:
-        rows: each with tabs between its cells, without the header.
+        rows: one string per row, with tabs between cells; without the header.
         header: the names of the columns; [] without a header.
         first: the number of the first row in the file, from 1.
-        notes: for the user.
-        parsed: whether a row may consist of several lines.
+        notes: messages for the user.
+        parsed: whether a row may span several lines.
     """
 
     rows: Sequence[str]
@@ -53,13 +53,13 @@ class TextTable(NamedTuple):
     parsed: bool = False
 
     def column(self, number: int) -> Sequence[str]:
-        """A column, counted from 1; a row that is too short has nothing there."""
+        """The cells of column `number`, from 1; "" where a row is too short."""
         if isinstance(self.rows, StoredLines):
             return self.rows.column(number)
         return ["".join(row.split("\t")[number - 1 : number]) for row in self.rows]
 
     def place(self, row: int, path: Path) -> str:
-        """Where a row is, for messages."""
+        """The file and line of a row, for messages."""
         return f"{path}, {'row' if self.parsed else 'line'} {row + self.first}"
 
 
@@ -69,8 +69,8 @@ def read_table(path: Path, known: Path | None = None, plain: bool = False, names
     Args:
         path: the file.
         known: see `nmt.data.stored.text_lines`.
-        plain: take the lines as they are, without a header, CSV and quotes.
-        names: of columns, which a header must have.
+        plain: take the lines as they are: no header, no CSV, no quotes.
+        names: names of columns; a first row that has all of them is a header.
 
     Raises:
         UserError: the file is missing, broken, not UTF-8, of another format, or its quotes do not match.
@@ -80,7 +80,7 @@ def read_table(path: Path, known: Path | None = None, plain: bool = False, names
 
 
 def peek(path: Path, names: Sequence[str] = ()) -> TextTable:
-    """The first rows of a file (UserError as `read_table`)."""
+    """Read the first rows of a file (UserError as `read_table`)."""
     with open_lines(path) as lines:
         return _table(path, list(itertools.islice(lines, FIRST_LINES)), None, names, whole=False)
 
@@ -100,14 +100,14 @@ def _table(path: Path, lines: Sequence[str], known: Path | None, names: Sequence
     is_named = bool(names) and all(number_of(name, header) for name in names)
     if not is_named and path.suffix.lower() not in MEMORIES[:-1] and not _is_header(header, cells[1:]):
         return TextTable(rows, [], first, notes, parsed)
-    if path.suffix.lower() not in MEMORIES[:-1]:  # of which the first row was made here
+    if path.suffix.lower() not in MEMORIES[:-1]:  # their header is generated, so the user has not seen it
         listed = ", ".join(name or "-" for name in header)
         notes.append(f"{path}, line {first}: a header, not a pair ({listed}). If it is a pair, give data.lines=plain.")
     return TextTable(without(rows, [0]), header, first + 1, notes, parsed)
 
 
 def number_of(name: str, header: Sequence[str]) -> int | None:
-    """The number of the column of this name, or of the language that it names, from 1; None if there is none."""
+    """The number, from 1, of the column with this name or with the language of this name; None if there is none."""
     folded = [each.casefold() for each in header]
     if name.strip().casefold() in folded:
         return folded.index(name.strip().casefold()) + 1
@@ -120,7 +120,7 @@ def number_of(name: str, header: Sequence[str]) -> int | None:
 
 
 def refuse_format(path: Path, lines: Sequence[str]) -> None:
-    """UserError if a file is certainly no plain text and no table."""
+    """Raise UserError if a file is certainly neither plain text nor a table."""
     if (file_format := format_of(lines[:FIRST_LINES])) is not None:
         raise UserError(
             f"{path} looks like {file_format.name}, not like lines of text. {file_format.cure} (data.lines=plain takes "
@@ -129,7 +129,7 @@ def refuse_format(path: Path, lines: Sequence[str]) -> None:
 
 
 def _delimiter(lines: Sequence[str], path: Path) -> str:
-    """What is between the columns: a tab, or what most rows of a .csv file, or nearly all of another, have as often."""
+    """The column separator: a tab, or the one that gives most rows (nearly all, unless .csv) equally many cells."""
     filled, enough = [line for line in lines if line.strip()], 0.6 if ".csv" in path.suffixes else 0.95
 
     def regularity(delimiter: str) -> tuple[float, int]:
@@ -146,7 +146,7 @@ def _delimiter(lines: Sequence[str], path: Path) -> str:
 
 
 def _parsed(path: Path, lines: Iterable[str], delimiter: str, whole: bool) -> Iterator[str]:
-    """The rows of CSV, with a tab between cells and a space for a line break in a cell.
+    """Yield the rows of CSV with tabs between cells; tabs and line breaks in a cell become spaces.
 
     Raises:
         UserError: quotes do not match, or a row has more cells than the first one.
@@ -186,7 +186,7 @@ def _without_quotes(
     try:
         rows = _held(lambda: _parsed(path, lines, "\t", whole), lines, known)
     except UserError as error:
-        # Without doubled quotes, these are the quotes of the text.
+        # Without doubled quotes, the quotes belong to the text.
         return lines, [f"warning: {about}, but not everywhere, so they stay. {error}"] if quoted else []
     return rows, [
         f"{about}: {len(quoted):,} lines with quotes in quotes, {len(lines) - len(rows):,} line breaks in cells. The "
@@ -195,7 +195,7 @@ def _without_quotes(
 
 
 def quote_doubts(lines: Sequence[str], name: str, first: int) -> list[str]:
-    """What to tell the user of lines, from number `first` on, that have the quotes of a spreadsheet."""
+    """Warnings for the user about lines with the quotes of a spreadsheet; the lines are numbered from `first`."""
     quoted = [row for row, line in enumerate(lines, first) if '"' in line and _QUOTED.fullmatch(line)]
     return [
         f"warning: {name}: {len(quoted):,} lines have the quotes of a spreadsheet around them and double quotes inside "
@@ -205,18 +205,18 @@ def quote_doubts(lines: Sequence[str], name: str, first: int) -> list[str]:
 
 
 def _held(rows: Callable[[], Iterable[str]], lines: Sequence[str], known: Path | None) -> Sequence[str]:
-    """The rows of a text: a list, or stored ones if it is large."""
+    """Rows made from `lines`: a list, or `StoredLines` if `lines` are stored."""
     return stored_lines(rows, f"{lines.identity} rows", known) if isinstance(lines, StoredLines) else list(rows())
 
 
 def language_of_column(name: str) -> str | None:
-    """The language that the name of a column means ("English", "German text", "de"); None if it names none."""
+    """The language code that a column's name ("English", "German text", "de") refers to; None without a language."""
     words = [word for word in re.findall(r"[^\W_]+", name) if word.lower() not in _HEADER_WORDS]
     return (language_code(name.strip()) or language_code(words[0])) if len(words) == 1 else None
 
 
 def _is_header(names: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-    """Whether the cells of the first row are the names of the columns, and not a pair as in the other rows."""
+    """Whether the first row has the names of the columns, and not a pair like the other rows."""
     below = list(itertools.zip_longest(*rows, fillvalue=""))[: len(names)]
     if is_header(names, below):
         return True
@@ -229,27 +229,27 @@ def _is_header(names: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
 
 
 def are_names(cells: Sequence[str]) -> bool:
-    """Whether cells can be the names of columns: different, short, and without the end of a sentence."""
+    """Whether cells can be names of columns: distinct, short, and not ending like sentences."""
     filled = [cell for cell in cells if cell]
     short = all(len(cell.split()) <= _NAME_WORDS and not cell.endswith(_SENTENCE_END) for cell in filled)
     return short and len(filled) > 1 and len({cell.casefold() for cell in filled}) == len(filled)
 
 
 def is_header(names: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
-    """Whether cells are a header by their words: two languages, or words such as source, target and ID.
+    """Whether the words of `names` show that they are a header: two languages, or words such as source, target, ID.
 
     `below` has the cells of each column.
     """
     cells = [cell for column in below for cell in column if kind([cell]) == "text"]
     words_per_cell = sum(len(cell.split()) for cell in cells) / max(1, len(cells))
-    # Among single words, "is" and "es" are a pair as well as codes.
+    # In a list of single words, "is" and "es" may be a pair, not two language codes.
     languages = {name: language_of_column(name) for name in names if words_per_cell >= 3 or len(name) > _CODE}
     usual = sum(_HEADER_WORDS.issuperset(re.findall(r"[^\W_]+", name.lower()) or [""]) for name in names)
     return bool(below) and are_names(names) and len({*languages.values()} - {None}) + usual > 1
 
 
 def kind(cells: Sequence[str]) -> str:
-    """What a column holds: nothing, numbers (dates and IDs, too), labels (the same few) or text."""
+    """The kind of a column: "nothing", "numbers" (or dates or IDs), "labels" (few distinct values) or "text"."""
     filled = [cell.strip() for cell in cells if cell.strip()]
     if 20 * len(filled) < len(cells) or not filled:
         return "nothing"

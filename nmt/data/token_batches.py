@@ -1,4 +1,4 @@
-"""Pairs to batches: cut into batches of similar lengths that fill a token budget, in an order that a seed gives."""
+"""Batches of pairs with similar lengths, filled to a token budget, in an order that a seed determines."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,7 +11,7 @@ from nmt.data.pairs import EncodedPairs, SampledPairs
 from nmt.data.shapes import Shape, Shapes, choose_shapes, plan_in_shapes
 from nmt.data.stored import MANY, Stored, gathered
 
-#: Neighbours in the text that are planned together where pairs are very many.
+#: Neighbouring pairs that stay together when very many pairs are divided into parts.
 _STRETCH = 256
 #: Very many pairs are planned in parts of this number of pairs.
 _PART = 1 << 18
@@ -23,7 +23,7 @@ class Plan(Stored[Integers]):
     Args:
         order: [N] the indices, batch after batch.
         starts: [batches + 1] where each batch begins in `order`.
-        padding: share of padding in the source and in the target tokens; that of a shape too, if batches have some.
+        padding: share of padding in the source and in the target tokens, padding to a fixed shape included.
     """
 
     def __init__(self, order: Integers, starts: Integers, padding: tuple[float, float]) -> None:
@@ -47,12 +47,12 @@ class TokenBatches:
     Args:
         pairs: a tokenised split, or `SampledPairs`.
         tokens_per_batch: the budget.
-        seed: of the order. Epoch n depends on the seed alone, not on the epochs before it.
+        seed: determines the order; epoch n does not depend on earlier epochs.
         sentences_per_batch: maximum number of pairs in a batch; None for no limit.
         shuffle: compose and order the batches of each epoch at random; false gives the same batches in every epoch,
             sorted by length.
-        guide: adds word links to each batch, for a guided training.
-        folder: for the plan of very many pairs; None for the usual place of temporary files.
+        guide: adds word links to each batch, for guided attention.
+        folder: stores the plan of very many pairs; None for the system's temporary folder.
     """
 
     def __init__(
@@ -70,10 +70,10 @@ class TokenBatches:
         self._seed, self._shuffle, self._guide, self._folder = seed, shuffle, guide, folder
         self._held: tuple[int, EncodedPairs, Plan] | None = None
         self._shapes: Shapes = ()
-        self._earlier: tuple[int, Shapes] = -1, ()  # those of all epochs up to this one
+        self._earlier: tuple[int, Shapes] = -1, ()  # an epoch, and the shapes of all epochs up to it
 
     def fix_shapes(self) -> None:
-        """Fill batches of few shapes (`nmt.data.shapes`), chosen at the first call, where such batches are possible."""
+        """Use batches of few fixed shapes (`nmt.data.shapes`) where possible; the first call chooses the shapes."""
         if self._shapes:
             return
         pairs, _ = self._open(0)
@@ -82,23 +82,23 @@ class TokenBatches:
         self._held = (0, pairs, self._planned(pairs, 0))
 
     def keep_shapes(self, epoch: int, shapes: Shapes) -> None:
-        """Plan epochs up to this one, where a training is resumed, with the shapes that they began with."""
+        """Use these shapes for epochs up to `epoch`: a resumed epoch keeps the shapes that it began with."""
         self._earlier, self._held = (epoch, shapes), None
 
     def shapes(self, epoch: int) -> Shapes:
-        """The shapes of an epoch's batches, the cheapest first; () where batches have any."""
+        """The fixed shapes of an epoch's batches, the cheapest first; () if shapes are not fixed."""
         return self._earlier[1] if epoch <= self._earlier[0] else self._shapes
 
     def plan(self, epoch: int) -> Plan:
-        """The batches of an epoch, each as the indices of its pairs; `collate` makes a `Batch` of one."""
+        """The batches of an epoch, each as the indices of its pairs, which `collate` turns into a `Batch`."""
         return self._open(epoch)[1]
 
     def collate(self, indices: Integers, epoch: int = 0) -> Batch:
-        """The batch of these indices of `plan(epoch)`; the epoch matters to sampled pairs only."""
+        """The batch of the pairs with these indices of `plan(epoch)`; the epoch matters only for sampled pairs."""
         return self._batch(self._open(epoch)[0], indices)
 
     def epoch(self, epoch: int, start: int = 0, stride: int = 1) -> Iterator[Batch]:
-        """The batches of an epoch, from number `start` on (to resume within an epoch), every one of `stride`."""
+        """Yield every `stride`-th batch of an epoch, from number `start` on (to resume within an epoch)."""
         pairs, plan = self._open(epoch)
         for number in range(start, len(plan), stride):
             yield self._batch(pairs, plan[number])
@@ -119,7 +119,7 @@ class TokenBatches:
         return self._held[1], self._held[2]
 
     def _planned(self, pairs: EncodedPairs, epoch: int) -> Plan:
-        """The plan of an epoch, in memory for at most `MANY` pairs; more are planned in parts."""
+        """Plan the batches of an epoch; more than `MANY` pairs are planned in parts, to limit memory."""
         counts: list[int] = []
         totals = np.zeros((2, 2))  # of each side: tokens, places
 
@@ -130,7 +130,7 @@ class TokenBatches:
             totals[:] += np.array([[int(side.sum()) for side in lengths], places]).T
             return rows[np.concatenate(plan)]
 
-        # One part is not in memory while the next one is planned.
+        # A generator, so that only one part is in memory at a time.
         orders = (planned(*part) for part in self._parts(len(pairs), epoch))
         order = gathered(orders if len(pairs) else [], len(pairs), self._folder)
         shares = [1.0 - tokens / places if places else 0.0 for tokens, places in totals.tolist()]
@@ -143,7 +143,7 @@ class TokenBatches:
         shapes: Shapes,
         generator: np.random.Generator | None,
     ) -> tuple[list[Integers], tuple[int, int]]:
-        """The batches of pairs with these lengths, and how many places they have on each side."""
+        """The batches of pairs with these lengths, and their number of tokens on each side with padding."""
         shaped, rest = list[tuple[Shape, Integers]](), np.arange(len(source_lengths))
         if shapes:
             shaped, rest = plan_in_shapes(source_lengths, target_lengths, shapes, generator)
@@ -159,10 +159,10 @@ class TokenBatches:
         return plan, (places[0], places[1])
 
     def _parts(self, count: int, epoch: int) -> Iterator[tuple[Integers, np.random.Generator | None]]:
-        """The pairs that are planned together, and what shuffles them.
+        """Yield the pairs that are planned together, and the generator that shuffles them (None without shuffling).
 
-        Very many pairs are cut into stretches of neighbours, which are dealt out anew in each epoch, so that a pair
-        meets others every time.
+        Very many pairs are cut into stretches of neighbours, which are combined differently in each epoch, so that a
+        pair shares its batches with different pairs.
         """
         if count <= MANY:
             yield np.arange(count), np.random.default_rng((self._seed, epoch)) if self._shuffle else None
@@ -184,9 +184,9 @@ def plan_batches(
     sentences_per_batch: int | None = None,
     generator: np.random.Generator | None = None,
 ) -> list[Integers]:
-    """Divide pairs of these lengths (with specials) into batches; in random order, given a `generator`.
+    """Divide pairs of these lengths (with specials) into batches; in random order if there is a `generator`.
 
-    Batches are filled to the budget. If that makes more than 9 % of either side padding, as it does for few pairs,
+    Batches are filled to the budget. If more than 9 % of either side would be padding, as happens with few pairs,
     batches with much padding end earlier, but not before a quarter of the budget.
     """
     count = len(source_lengths)

@@ -1,4 +1,4 @@
-"""Tokenizers in the cache: a text that is known is not read again to train one."""
+"""The cache of trained tokenizers, so that none is trained twice on the same text."""
 
 import contextlib
 import hashlib
@@ -16,9 +16,9 @@ _NOTES = "notes.json"
 
 
 def trained(trainer: TokenizerTrainer, split: Split, cache: Path) -> tuple[Tokenizer, list[str]]:
-    """What `trainer.train` returns for a split, from the cache if it is there.
+    """The result of `trainer.train` for a split, from the cache if it is there.
 
-    A cache that cannot be written, or whose files are damaged, only costs time.
+    If the cache is damaged or cannot be written, the tokenizer is trained again.
 
     Raises:
         UserError: see `TokenizerTrainer.train`.
@@ -32,7 +32,7 @@ def trained(trainer: TokenizerTrainer, split: Split, cache: Path) -> tuple[Token
         tokenizer = load_tokenizer(folder)
         if tokenizer.fingerprint == about["fingerprint"]:
             return tokenizer, [str(note) for note in about["notes"]]
-    shutil.rmtree(folder, ignore_errors=True)  # damaged, if it is there
+    shutil.rmtree(folder, ignore_errors=True)  # if it exists, it is damaged
     tokenizer, notes = trainer.train(split.source, split.target)
     with contextlib.suppress(OSError, UserError), appearing(folder) as temporary:
         tokenizer.save(temporary)

@@ -15,11 +15,11 @@ from nmt.documents.ooxml_text import DRAWING, SHEET, WORD, column_names, read_ru
 from nmt.system.errors import UserError
 from nmt.text.tags import Segment
 
-#: The most bytes of all members together.
+#: The most unpacked bytes of all members together.
 MOST_UNPACKED = 1 << 29
-#: What reading a damaged archive raises.
+#: Errors raised by reading a damaged archive.
 DAMAGED = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, RuntimeError, ValueError)
-#: The beginning of Office files of before 2007, and of those with a password.
+#: The first bytes of Office files from before 2007, and of Office files with a password.
 OLD = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 
 
@@ -27,10 +27,10 @@ class ArchiveKind(NamedTuple):
     """A kind of archive.
 
     Attributes:
-        main: the member that it must have, as a pattern.
-        members: those with text, as a pattern.
-        read: reads a member: its text, the slots, texts to keep.
-        mimetype: the content of a member of this name; "" if there is none.
+        main: pattern of a member that every such archive has.
+        members: pattern of the members with text.
+        read: reads a member, given its text, the slots and the texts to keep.
+        mimetype: the beginning of the contents of the member "mimetype"; "" if the kind has no such member.
     """
 
     main: str
@@ -61,7 +61,7 @@ KINDS = {
 
 
 def content_of(data: bytes) -> tuple[str, str]:
-    """What a file is by its content: an ending of `KINDS`, or the name of a format that is not read; "" if unknown."""
+    """The ending of `KINDS` for the contents of a file, or the name of an unsupported format; "" if unknown."""
     begins = ((b"%PDF", "a PDF file"), (b"{\\rtf", "an RTF document"))
     if not zipfile.is_zipfile(io.BytesIO(data)):
         return "", next((name for sign, name in begins if data.startswith(sign)), "")
@@ -83,10 +83,10 @@ def content_of(data: bytes) -> tuple[str, str]:
 def read_archive(data: bytes, name: str, ending: str, slots: Slots) -> Callable[[Sequence[Segment | None]], bytes]:
     """Read the members with text; return a function that writes the document with translations.
 
-    Macros are kept and never run. A signature is kept, too, but no longer fits.
+    Macros are kept and never run. A signature is kept, too, but no longer valid.
 
     Raises:
-        UserError: the archive is damaged, too large or encrypted, or not what its ending says.
+        UserError: the archive is damaged, too large, encrypted, or of another kind than its ending.
     """
     if data.startswith(OLD):
         raise UserError(
@@ -125,7 +125,7 @@ def read_archive(data: bytes, name: str, ending: str, slots: Slots) -> Callable[
 def _read_members(
     members: Sequence[zipfile.ZipInfo], contents: Sequence[bytes], ending: str, slots: Slots
 ) -> dict[int, str]:
-    """The text with marks of each member that has text, by its number.
+    """Member number -> text with marks, for each member with text.
 
     Raises:
         ValueError: the archive is not of this kind, or a member is damaged.
@@ -140,13 +140,13 @@ def _read_members(
         raise ValueError("it has a password")
     fixed_texts = column_names(content.decode() for name, content in by_name.items() if name.startswith("xl/tables/"))
     numbers = [number for number, member in enumerate(members) if re.fullmatch(kind.members, member.filename)]
-    if kind is _BOOK:  # sheets may be large, and have text of their own in few books
+    if kind is _BOOK:  # sheets may be large, and in few workbooks contain text themselves
         numbers = [at for at in numbers if "worksheets" not in members[at].filename or b"inlineStr" in contents[at]]
     numbers.sort(key=lambda number: _order(members[number].filename, kind.main))
     return {number: kind.read(contents[number].decode(), slots, fixed_texts) for number in numbers}
 
 
 def _order(name: str, main: str) -> tuple[bool, list[tuple[int, str]]]:
-    """A key that sorts the main member before others, and slide2 before slide10."""
+    """A sort key that puts the main member first, and slide2 before slide10."""
     parts = re.split(r"(\d+)", name)
     return re.fullmatch(main, name) is None, [(int(part) if part.isdigit() else 0, part) for part in parts]

@@ -1,4 +1,4 @@
-"""Catalogues of strings: gettext (.po), JSON and YAML, of which the values are translated."""
+"""Catalogues of strings: gettext (.po), JSON and YAML; their values are translated."""
 
 import json
 import re
@@ -20,13 +20,13 @@ _FIELD = re.compile(
 )
 _ESCAPES = dict(zip('\\"\n\t\r\a\b\f\v', (rf"\{letter}" for letter in '\\"ntrabfv')))
 _UNESCAPES = {escape[1]: character for character, escape in _ESCAPES.items()}
-#: What a gettext catalogue declares as its encoding; templates say CHARSET.
+#: The declaration of the encoding in a gettext catalogue; templates declare CHARSET.
 PO_DECLARED = r"Content-Type:[^\"\n]*charset=(?!CHARSET)([\w.-]+)"
 _NOTE = "# Machine translation."
 
 
 class PoEntry(NamedTuple):
-    """An entry of a gettext catalogue: its fields with their values, where its comments begin, and the comments."""
+    """An entry of a gettext catalogue: its fields, their names and values, the start of its comments, the comments."""
 
     fields: Sequence[re.Match[str]]
     values: Sequence[tuple[str, str]]
@@ -35,15 +35,15 @@ class PoEntry(NamedTuple):
 
     @property
     def fuzzy(self) -> bool:
-        """Whether its translation is a guess."""
+        """Whether the translation is flagged as a guess."""
         return re.search(r"^[ \t]*#,.*\bfuzzy\b", self.comments, re.MULTILINE) is not None
 
 
 def po_entries(text: str) -> Iterator[PoEntry]:
-    """Yield the entries of a gettext catalogue, without the obsolete ones.
+    """Yield the entries of a gettext catalogue, without obsolete entries.
 
     Raises:
-        ValueError: a line is no part of a catalogue.
+        ValueError: a line does not belong in a catalogue.
     """
     fields, at = list[re.Match[str]](), 0
     for field in _FIELD.finditer(text):
@@ -72,19 +72,19 @@ def _entry(text: str, fields: Sequence[re.Match[str]]) -> PoEntry:
 
 
 def read_po(text: str, slots: Slots) -> str:
-    """The text of a gettext catalogue with marks: for translations that are missing or fuzzy.
+    """The text of a gettext catalogue with marks for translations that are missing or fuzzy.
 
-    Translations are marked as fuzzy, with a comment.
+    New translations get the flag "fuzzy" and a comment.
 
     Raises:
-        ValueError: a line is no part of a catalogue.
+        ValueError: a line does not belong in a catalogue.
     """
     ending = "\r\n" if "\r\n" in text else "\n"
     return marked(text, [mark for entry in po_entries(text) for mark in _marks(entry, slots, ending)])
 
 
 def _marks(entry: PoEntry, slots: Slots, ending: str) -> Iterator[tuple[int, int, str]]:
-    """Marks for an entry that has no translation, or a fuzzy one."""
+    """Yield (start, end, mark) for an entry without a translation, or with a fuzzy translation."""
     values = dict(entry.values)
     strings = [field for field in entry.fields if field[1] == "msgstr"]
     translated = any(value for key, value in entry.values if key == "msgstr")
@@ -110,7 +110,7 @@ def _marks(entry: PoEntry, slots: Slots, ending: str) -> Iterator[tuple[int, int
 
 
 def _flagged(comments: str, fuzzy: bool, ending: str) -> str:
-    """The comments of an entry with a note, and the flag "fuzzy"."""
+    """The comments of an entry with the note and the flag "fuzzy" added."""
     note = "" if _NOTE in comments else _NOTE + ending
     if fuzzy:
         return note + comments
@@ -127,7 +127,7 @@ _JSON = re.compile(r'("(?:[^"\\]|\\.)*+")(\s*:)?|([{}\[\],])')
 
 
 def _message(value: str, slots: Slots) -> CatalogueString | None:
-    """A string that can be translated: it has words, and no choice between messages in ICU's format."""
+    """A translatable string; None without words, or with a choice between messages in ICU's format."""
     has_choice = re.search(r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal)\s*,", value) is not None
     slots.notes["messages with {..., plural or select, ...}, which are left as they were"] += has_choice
     return None if has_choice else read_string(value)
@@ -136,11 +136,11 @@ def _message(value: str, slots: Slots) -> CatalogueString | None:
 def read_json_strings(text: str, slots: Slots) -> str:
     """The text of a JSON file with marks for its strings that have words.
 
-    Keys are kept, and what stands under a key that begins with @ or $; of the messages of a browser extension, all but
-    the messages.
+    Keys are not translated, nor values under a key that begins with @ or $. In the catalogue of a browser extension,
+    only the values of "message" are translated.
 
     Raises:
-        ValueError: it is not JSON.
+        ValueError: the text is not JSON.
     """
     content = json.loads(text)
     of_browser = isinstance(content, dict) and bool(content)
@@ -171,7 +171,7 @@ def read_yaml_strings(text: str, slots: Slots) -> str:
     """The text of a YAML file with marks for its values that are strings with words; keys are kept.
 
     Raises:
-        ValueError: it is not YAML.
+        ValueError: the text is not YAML.
     """
     marks = list[tuple[int, int, str]]()
     seen, in_flow = set[int](), re.search(r"[\[{]", text) is not None
@@ -181,7 +181,7 @@ def read_yaml_strings(text: str, slots: Slots) -> str:
         raise ValueError(" ".join(str(error).split())) from error
     while todo:
         node = todo.pop()
-        if id(node) in seen:  # an alias
+        if id(node) in seen:  # reached through an alias
             continue
         seen.add(id(node))
         if isinstance(node, yaml.MappingNode):
@@ -198,7 +198,7 @@ def read_yaml_strings(text: str, slots: Slots) -> str:
 def _scalar(
     node: Any, string: CatalogueString, raw: str, in_flow: bool
 ) -> tuple[Segment, str, Callable[[Segment], str]]:
-    """The segment of a YAML string, what stands there, and how it is written: in its style if that is possible."""
+    """The arguments of `Slots.add` for a YAML string, which is written in its original style if possible."""
     special = re.compile(r"[\n\r\t]" + ("|[][{},?]" if in_flow else ""))
 
     def write_block(segment: Segment) -> str:

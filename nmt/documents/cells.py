@@ -10,10 +10,10 @@ _DELIMITERS = ",;\t|"
 
 
 def read_csv(text: str, slots: Slots) -> str:
-    """The text of a table with marks. The separator is the mark that is most frequent in the first row.
+    """The text of a table with marks. The separator is the most frequent candidate in the first row.
 
     Raises:
-        ValueError: a quoted cell does not end.
+        ValueError: a quoted cell has no closing quote.
     """
     first = re.match(r'(?:"(?:[^"]|"")*+"|[^"\r\n])*+', text)
     outside = re.sub(r'"[^"]*"', "", first[0] if first else "")
@@ -21,7 +21,7 @@ def read_csv(text: str, slots: Slots) -> str:
 
 
 def read_tsv(text: str, slots: Slots) -> str:
-    """The text of a table whose separator is the tab, with marks (ValueError if a quoted cell does not end)."""
+    """The text of a tab-separated table with marks."""
     return _read(text, slots, "\t")
 
 

@@ -1,4 +1,4 @@
-"""Corrections of translations, which a person keeps in a translation memory (TMX 1.4)."""
+"""Corrections of translations by a person, stored in a translation memory (TMX 1.4)."""
 
 import html
 import time
@@ -12,9 +12,9 @@ from nmt.system.errors import UserError
 from nmt.system.files import write_bytes
 from nmt.system.locks import Locked, LockedError, locked
 
-#: The most bytes of a memory of corrections, some fifty thousand pairs: each one that is kept reads all of it.
+#: The most bytes of a memory of corrections, some fifty thousand pairs: each new correction reads the whole file.
 MOST_BYTES = 1 << 23
-#: Seconds that a correction waits for another one of the same file.
+#: Seconds to wait while another correction is written to the same file.
 PATIENCE = 10
 _KEEPING = Locked("is writing corrections", "try again", "another folder")
 _HEADER = (
@@ -25,16 +25,16 @@ _escape = partial(html.escape, quote=False)
 
 
 def keep_correction(path: Path, source: str, target: str, languages: tuple[str, str]) -> bool:
-    """Add a pair at the end of a memory, which is made if it is missing; what it has stays byte for byte.
+    """Append a pair to a memory, which is created if missing; its earlier contents stay byte for byte.
 
-    Several threads and processes may do so at once.
+    Several threads and processes may do this at once.
 
     Returns:
-        Whether it was added: not if the last pair of this source is this one.
+        Whether the pair was added: false if it equals the last pair with this source.
 
     Raises:
-        UserError: a text is blank or has characters that XML lacks, the file is no TMX or too large, or it cannot be
-            written.
+        UserError: a text is blank or has characters that XML does not allow, or the file is not TMX, too large or
+            not writable.
     """
     source, target = " ".join(source.split()), " ".join(target.split())
     for side, text in (("source", source), ("target", target)):
@@ -54,7 +54,7 @@ def keep_correction(path: Path, source: str, target: str, languages: tuple[str, 
 def _added(path: Path, source: str, target: str, languages: tuple[str, str]) -> bool:
     codes = [code.replace("_", "-") for code in languages]
     if codes[0].partition("-")[0].lower() == codes[1].partition("-")[0].lower():
-        codes = ["source", "target"]  # readers go by language
+        codes = ["source", "target"]  # readers distinguish the sides by language
     encoded = decode(_HEADER.format(html.escape(codes[0])).encode(), str(path))
     if path.exists():
         encoded = decode(path.read_bytes(), str(path), XML_DECLARED)
@@ -65,7 +65,7 @@ def _added(path: Path, source: str, target: str, languages: tuple[str, str]) -> 
         if not is_memory or (at := encoded.text.rfind("</body>")) < 0:
             raise UserError(f"{path}: not a .tmx file with a body. Move it away.")
         rows = [row.split("\t") for row in table_of(path).decode().splitlines()] if "<tu" in encoded.text else []
-        short = [code.partition("-")[0].lower() for code in codes]  # as the table names them
+        short = [code.partition("-")[0].lower() for code in codes]  # as in the header of the table
         if rows and set(short) <= {*rows[0]}:
             ours, theirs = (rows[0].index(code) for code in short)
             last = next((row for row in reversed(rows) if row[ours] == source), None)

@@ -1,7 +1,7 @@
-"""Segments of a document, and the rest of it, which comes back as it was.
+"""Segments of a document, and the rest of the document, which is written back unchanged.
 
-A reader leaves a mark in the text of a file for each slot, the place of a translation. A writer fills the slots: with
-what stood there, or with the translation. Slots may lie in the tags of other slots.
+A slot is the place of a translation in a file. A reader replaces each slot in the text by a mark; a writer replaces the
+mark by the original or by the translation. Slots may be inside the tags of other slots.
 """
 
 import re
@@ -13,15 +13,15 @@ from nmt.system.encodings import RECOGNISE, recognise
 from nmt.system.errors import UserError
 from nmt.text.tags import Segment
 
-# Characters that no text has: Unicode keeps them for the inside of programs.
+# Noncharacters, which Unicode reserves for internal use: no text contains them.
 _BEGIN, _END = "\ufdd0", "\ufdd1"
 _MARK = re.compile(f"{_BEGIN}([0-9]+){_END}")
-#: Characters that XML does not allow, and those of marks.
+#: Characters that XML does not allow, and the characters of marks.
 _NO_TEXT = re.compile(f"[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff{_BEGIN}{_END}]")
 
 
 class Slot(NamedTuple):
-    """A place in a file: the number of its segment, what stands there, and how a translated segment is written."""
+    """A place in a file: the number of its segment, its original text, and a function that writes a translation."""
 
     segment: int
     raw: str
@@ -32,10 +32,10 @@ class Slots:
     """The segments of a document and their slots.
 
     Attributes:
-        segments: to translate, in the order of the document.
-        bilingual: whether the format holds source and translation, so that a translation that equals its source is
+        segments: segments to translate, in the order of the document.
+        bilingual: whether the format holds source and translation: then a translation that equals its source is
             written, too.
-        notes: what a person should look at in the written document, with the number of times.
+        notes: what a person should check in the written document -> number of cases.
     """
 
     def __init__(self, bilingual: bool = False) -> None:
@@ -45,7 +45,7 @@ class Slots:
         self._slots: list[Slot] = []
 
     def add(self, segment: Segment, raw: str, write: Callable[[Segment], str]) -> str:
-        """Add a segment; return the mark that stands for its slot (ValueError: its text is half a character)."""
+        """Add a segment with its slot; return the slot's mark (ValueError if the text has half a surrogate pair)."""
         if re.search("[\ud800-\udfff]", segment.text):
             raise ValueError("it has half a surrogate pair")
         self.segments.append(segment)
@@ -57,7 +57,7 @@ class Slots:
         return f"{_BEGIN}{len(self._slots) - 1}{_END}"
 
     def fill(self, text: str, translations: Sequence[Segment | None]) -> str:
-        """A text with its marks replaced, by what stood there for a translation that is None."""
+        """Replace the marks of a text by translations, or by the original where the translation is None."""
 
         def value(mark: re.Match[str]) -> str:
             slot = self._slots[int(mark[1])]
@@ -71,7 +71,7 @@ class Slots:
 
 
 def marked(text: str, marks: Iterable[tuple[int, int, str]]) -> str:
-    """A text with marks in place of its characters [start, end), which are apart."""
+    """Replace the spans [start, end) of a text, which do not overlap, by marks."""
     pieces, at = [], 0
     for start, end, mark in sorted(marks):
         pieces += [text[at:start], mark]
@@ -79,27 +79,27 @@ def marked(text: str, marks: Iterable[tuple[int, int, str]]) -> str:
     return "".join([*pieces, text[at:]])
 
 
-#: Linear in the length of a text.
+#: A lone URL or e-mail address; matches in linear time.
 _ADDRESS = re.compile(r"\s*+(?:(?:[a-z]+://|www\.)\S++|[^\s@]++@(?:[^\s@.]++\.)+[^\s@.]++)\s*+")
 
 
 def is_language(text: str) -> bool:
-    """Whether a text has words to translate: letters, and more than an address."""
+    """Whether a text has words to translate: it has letters, and is not just an address."""
     return any(map(str.isalpha, text)) and not _ADDRESS.fullmatch(text)
 
 
 def is_no_text(text: str) -> bool:
-    """Whether there are characters that no text of a document has."""
+    """Whether a text has characters that no document has: NUL, or the characters of marks."""
     return "\0" in text or _BEGIN in text or _END in text
 
 
 def is_unwritable(text: str) -> bool:
-    """Whether there are characters that XML cannot have."""
+    """Whether a text has characters that XML does not allow, or the characters of marks."""
     return _NO_TEXT.search(text) is not None
 
 
 class DecodedFile(NamedTuple):
-    """A decoded file: text, its encoding, the byte order mark before it, and whether the encoding was recognised."""
+    """A decoded file: text, encoding, byte order mark, and whether the encoding was guessed from the contents."""
 
     text: str
     encoding: str
@@ -107,7 +107,7 @@ class DecodedFile(NamedTuple):
     recognised: bool = False
 
     def encode(self, text: str, markup: bool) -> bytes:
-        """Text in this encoding; in markup, characters that it lacks become references.
+        """Encode a text in the file's encoding; in `markup`, characters that it lacks become references.
 
         Raises:
             UserError: the encoding lacks a character.
@@ -127,16 +127,16 @@ _MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", 
 
 
 def decode(data: bytes, name: str, declared: str = "", legacy: str | None = None) -> DecodedFile:
-    """Decode a file by its byte order mark, by what it declares, as UTF-8, or in another encoding.
+    """Decode a file by its byte order mark, its declared encoding, as UTF-8, or in `legacy`.
 
     Args:
-        data: the bytes.
-        name: of the file, for messages.
-        declared: a pattern for the beginning of the file, whose group is the name of the encoding.
-        legacy: of files that do not say it and are not UTF-8; "auto" recognises it, None is an error.
+        data: the bytes of the file.
+        name: name of the file, for messages.
+        declared: pattern of a declaration in the first 4096 bytes, whose group is the name of the encoding.
+        legacy: encoding of files that declare none and are not UTF-8; "auto" recognises it, None raises an error.
 
     Raises:
-        UserError: it is in another encoding, or no text.
+        UserError: the file is not valid in its encoding, or not text.
     """
     recognised = False
     mark, encoding = next(((mark, name) for mark, name in _MARKS if data.startswith(mark)), (b"", "utf-8"))

@@ -1,4 +1,4 @@
-"""Files that translators exchange: XLIFF 1.2 and 2.x, and TMX. Targets that are missing are filled."""
+"""Exchange formats of translators: XLIFF 1.2 and 2.x, and TMX. Missing targets are filled."""
 
 import html
 import re
@@ -17,14 +17,14 @@ _OPEN_STATES = ("", "new", "initial", "needs-translation", "needs-adaptation", "
 _XLIFF = ("urn:oasis:names:tc:xliff:document:1.2", "urn:oasis:names:tc:xliff:document:1.1")
 _XLIFF_2 = tuple(f"urn:oasis:names:tc:xliff:document:2.{minor}" for minor in range(3))
 
-Element = tuple[int, int]  # the opening and the closing tag, by their number
+Element = tuple[int, int]  # the numbers of the opening and the closing tag
 
 
 def read_xliff(text: str, slots: Slots) -> str:
-    """The text of XLIFF with marks for targets that are missing, empty, or said to need a translation.
+    """The text of XLIFF with marks for targets that are missing, empty, or in a state that needs translation.
 
     Raises:
-        ValueError: it is not XLIFF.
+        ValueError: the text is not XLIFF.
     """
     tokens = check_xml(text)
     prefix = prefix_of(text, *_XLIFF, *_XLIFF_2)
@@ -79,7 +79,7 @@ def _unit(tokens: Sequence[Token], prefix: str, is_2: bool, slots: Slots) -> str
 
 
 def _children(tokens: Sequence[Token], partners: dict[int, int]) -> Iterator[Element]:
-    """The elements in an element, by their tags; an empty one is its own closing tag."""
+    """Yield the child elements of an element; the tag of an empty element is also its closing tag."""
     at = 1
     while at < len(tokens) - 1:
         end = partners.get(at, at)
@@ -89,7 +89,7 @@ def _children(tokens: Sequence[Token], partners: dict[int, int]) -> Iterator[Ele
 
 
 def _content(tokens: Sequence[Token], prefix: str) -> Inline | None:
-    """The content of a source element as a segment; None without words."""
+    """The contents of a source element as a segment; None without words."""
     codes = {prefix + name for name in CODES}
 
     def is_opaque(token: Token) -> bool:
@@ -104,12 +104,12 @@ def _written(built: Inline, segment: Segment) -> str:
     return built.before + segment.render(partial(html.escape, quote=False)) + built.after
 
 
-#: The language of a code and its script, "" if it is not known: codes of one language share them.
+#: Maps a code to its language and its script ("" if unknown), which are equal for all codes of one language.
 Canonical = Callable[[str], tuple[str, str]]
 
 
 def plain_code(code: str) -> tuple[str, str]:
-    """The first part of a code: "de-AT" is "de"."""
+    """The first part of a code, without a script: "de-AT" -> ("de", "")."""
     return base_language(code), ""
 
 
@@ -118,13 +118,13 @@ def read_tmx(text: str, slots: Slots, source: str = "", target: str = "", canoni
 
     Args:
         text: the memory.
-        slots: for its units.
+        slots: receives the slots of its units.
         source: the code of the language to translate from.
         target: the code of the language to translate into.
-        canonical: by which codes are compared, such as de, deu_Latn and de-AT.
+        canonical: makes codes comparable, such as de, deu_Latn and de-AT.
 
     Raises:
-        ValueError: it is not TMX, or the languages are not known.
+        ValueError: the text is not TMX, or a language is "".
     """
     tokens = check_xml(text)
     partners, pieces = matches(tokens), list[str]()
@@ -172,6 +172,6 @@ def _memory_unit(tokens: Sequence[Token], source: str, target: str, slots: Slots
 
 
 def _same(code: str, language: str, canonical: Canonical) -> bool:
-    """Whether a code, such as de-AT, is of a language, such as de, and of its script."""
+    """Whether a code, such as de-AT, means a language, such as de; scripts must agree if both are known."""
     (one, script), (other, written) = canonical(code), canonical(language)
     return one == other and (script == written or not (script and written))

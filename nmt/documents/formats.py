@@ -18,20 +18,20 @@ from nmt.system.encodings import RECOGNISE
 from nmt.system.errors import UserError
 from nmt.text.tags import Segment
 
-#: The endings of formats whose placeholders are kept unless somebody says what to keep.
+#: The endings of formats whose placeholders are kept by default.
 WITH_PLACEHOLDERS = (".po", ".pot", ".xliff", ".xlf", ".json", ".arb", ".yaml", ".yml")
-#: The most bytes of a document, packed or not.
+#: The most bytes of a document's file.
 MOST_BYTES = 1 << 28
 
 Read = Callable[[str, Slots], str]
 
 
 class DocumentFormat(NamedTuple):
-    """A format that is text: how it is read, and what says its encoding.
+    """A text format.
 
     Attributes:
-        read: text -> text with marks.
-        declared: a pattern for the name of the encoding in the file.
+        read: the reader: text -> text with marks.
+        declared: pattern of the declaration of the encoding in the file.
         markup: whether a character that the encoding lacks can be written as a reference.
         bilingual: see `Slots`.
     """
@@ -72,11 +72,11 @@ ENDINGS = (*_TEXTS, *KINDS)
 
 
 class Document:
-    """A document that was read.
+    """A document, after reading.
 
     Attributes:
-        segments: to translate.
-        encoding: that was recognised, and may be wrong; "" if the file says it, or is UTF-8.
+        segments: the segments to translate.
+        encoding: the recognised encoding, which may be wrong; "" if it is declared, given or UTF-8.
     """
 
     encoding = ""
@@ -86,7 +86,7 @@ class Document:
         self._slots, self._write = slots, write
 
     def write(self, translations: Sequence[Segment | None]) -> bytes:
-        """The bytes of the document with translations of its segments; None leaves a segment as it is.
+        """The bytes of the document with translations of its segments; None leaves a segment unchanged.
 
         Raises:
             UserError: the encoding of the document lacks a character of a translation.
@@ -95,7 +95,7 @@ class Document:
 
     @property
     def notes(self) -> list[str]:
-        """What a person should look at in the written document."""
+        """Messages about what a person should check in the written document."""
         notes = [f"{note}: {count:,}." for note, count in self._slots.notes.items() if count]
         guess = f"in {self.encoding}, as the input seems to be. If letters look wrong, give encoding=NAME."
         return [guess, *notes] if self.encoding else notes
@@ -104,17 +104,17 @@ class Document:
 def read_document(
     path: Path, source: str = "", target: str = "", encoding: str | None = None, canonical: Canonical = plain_code
 ) -> Document:
-    """Read a document, whose ending says its format.
+    """Read a document in the format of its ending.
 
     Args:
         path: the file.
-        source: the language to translate from, for formats that hold several.
+        source: the language to translate from, for formats that hold several languages.
         target: the language to translate into.
-        encoding: of text that is not UTF-8 and does not say its encoding; None recognises it.
+        encoding: encoding of text that is not UTF-8 and declares none; None recognises it.
         canonical: see `read_tmx`.
 
     Raises:
-        UserError: it cannot be read, is damaged, or is no such document.
+        UserError: the file cannot be read, is damaged, or is not in this format.
     """
     try:
         with path.open("rb") as file:
@@ -127,7 +127,7 @@ def read_document(
 
 
 def _check_content(data: bytes, name: str, ending: str) -> None:
-    """Raise UserError if a file is certainly of another format than its ending says."""
+    """Raise UserError if the contents of a file certainly do not fit its ending."""
     kind, other = content_of(data)
     if kind and KINDS[kind] is not KINDS.get(ending):
         raise UserError(f"{name} is a {kind} file with another ending. Rename it to {Path(name).stem}{kind}.")
@@ -145,7 +145,7 @@ def parse_document(
     encoding: str | None = None,
     canonical: Canonical = plain_code,
 ) -> Document:
-    """As `read_document`, for the bytes of a file of this name."""
+    """Parse the bytes of a file with this name; see `read_document`."""
     ending = Path(name).suffix.lower()
     _check_content(data, name, ending)
     if ending in KINDS:

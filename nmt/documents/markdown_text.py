@@ -27,7 +27,7 @@ _SPECIAL = re.compile(
 
 
 def read_markdown(text: str, slots: Slots) -> str:
-    """The text of a Markdown file with marks. What cannot be found again in the file is kept."""
+    """The text of a Markdown file with marks. Blocks that cannot be located in the file are left unchanged."""
     from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark").enable(["table", "strikethrough"]).disable("text_join")
@@ -59,12 +59,12 @@ def read_markdown(text: str, slots: Slots) -> str:
 
 
 def _position(text: str, line: str, start: int, end: int) -> int:
-    """Where a line of a block stands in the file; -1 for nowhere. In tables, bars have a backslash."""
+    """The position of a line of a block in the file, or -1. In tables, bars are escaped by a backslash."""
     return max(text.find(line, start, end), text.find(line.replace("|", "\\|"), start, end))
 
 
 def _tokens(children: Sequence["Block"], text: str, at: int, end: int) -> list[Token]:
-    """The inline tokens of a block that begins at a character of the file; none if they are not all found there."""
+    """The inline tokens of a block that begins at position `at` of the file; [] if they cannot all be located."""
     tokens, todo = list[Token](), list(children)[::-1]
     if todo and (task := _TASK.match(text, at)):
         tokens.append(Token("lone", task[0]))
@@ -98,7 +98,7 @@ def _tokens(children: Sequence["Block"], text: str, at: int, end: int) -> list[T
 
 
 def _take(todo: list["Block"], note: str) -> bool:
-    """Take a footnote's mark from the end of what is to do, if it is there: as text, or as a link by reference."""
+    """Remove a footnote's mark (text, or a reference link) from the end of `todo`; return whether it was there."""
     if todo[-1].type == "link_open":
         while todo.pop().type != "link_close":
             pass
@@ -115,7 +115,7 @@ def _take(todo: list["Block"], note: str) -> bool:
 
 
 def _labelled(tokens: Sequence[Token]) -> list[Token]:
-    """The tokens with the names of their definitions in links by reference, whatever becomes of their text."""
+    """Add its label to each shortcut reference link, so that the link still works after its text is translated."""
     labelled = list(tokens)
     for opening, closing in matches(tokens).items():
         if tokens[opening].name == "link" and tokens[closing].raw in ("]", "][]"):
@@ -125,13 +125,13 @@ def _labelled(tokens: Sequence[Token]) -> list[Token]:
 
 
 def _pattern(child: "Block") -> tuple[str, Token]:
-    """What an inline token of the parser looks like in the file, and the token that it is."""
+    """The pattern of an inline token of the parser in the file, and the token without its raw text."""
     kind, _, side = child.type.rpartition("_")
     if child.type in ("text", "text_special"):
         raw = re.escape(child.markup or child.content).replace("\\|", r"\\?\|")  # in a table
         return raw, Token("text", "", value=child.content)
     if child.type in ("softbreak", "hardbreak"):
-        # The next line of a quotation or a list begins with its mark.
+        # The next line of a quotation begins with its mark.
         return r"[ \t]*\\?\r?\n(?:[ \t]*>)*[ \t]*", Token("text", "", value=" " if child.type == "softbreak" else "\n")
     if child.type == "code_inline":
         mark = child.markup

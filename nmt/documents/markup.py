@@ -1,4 +1,4 @@
-"""Tokens of HTML and XML, and runs of them as segments with tags."""
+"""Tokens of HTML and XML, and runs of tokens as segments with tags."""
 
 import html
 import re
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from nmt.text.tags import Segment, Tag
 
-# Unfinished comments end with the file, so that the time is linear.
+# An unclosed comment extends to the end of the file, so that the time is linear.
 _PARTS = r"""(?P<lone><!--.*?(?:-->|\Z)|<\?.*?(?:\?>|\Z)|<!DOCTYPE[^<>\[]*+(?:\[[^\]]*+(?:\]|\Z))?[^>]*+(?:>|\Z){raw})
     |<!\[CDATA\[(?P<cdata>.*?)(?:\]\]>|\Z)
     |<(?P<close>/)?(?P<name>[A-Za-z_:][^\s/>]*+)(?:[^<>"']|"[^"]*"|'[^']*')*?(?P<empty>/)?>
@@ -15,7 +15,7 @@ _PARTS = r"""(?P<lone><!--.*?(?:-->|\Z)|<\?.*?(?:\?>|\Z)|<!DOCTYPE[^<>\[]*+(?:\[
 _RAW = r"""|<(?P<raw>script|style|textarea|template)(?=[\s/>])(?:[^<>"']|"[^"]*"|'[^']*')*+>.*?(?:</(?P=raw)\s*>|\Z)"""
 _XML = re.compile(_PARTS.format(raw=""), re.VERBOSE | re.DOTALL)
 _HTML = re.compile(_PARTS.format(raw=_RAW), re.VERBOSE | re.DOTALL | re.IGNORECASE)
-# Numbers name the tags of some libraries for messages: <0>text</0>.
+# Some libraries for messages have tags with numbers as names: <0>text</0>.
 _STRING = re.compile(_PARTS.format(raw="").replace("[A-Za-z_:]", "[A-Za-z_:0-9]"), re.VERBOSE | re.DOTALL)
 _BRACES = re.compile(r"(\{\\[^{}]*\}|<[^<>]*>)")
 _OPEN = "?"  # the closing tag of a pair that is not closed yet
@@ -23,13 +23,13 @@ _SPACE = re.compile(r"[ \t\r\n\f]+")
 
 
 class Token(NamedTuple):
-    """A token as the file has it: text, an opening or closing tag, or what is alone: an empty tag, a comment.
+    """A token of a file: text, an opening or closing tag, or a lone token, such as an empty tag or a comment.
 
     Attributes:
         kind: text, open, close or lone.
-        raw: as it stands in the file.
-        name: of a tag.
-        value: what text says; None to unescape `raw`.
+        raw: the characters in the file.
+        name: the name of a tag.
+        value: the plain text of a text; None to unescape `raw`.
     """
 
     kind: str
@@ -39,7 +39,7 @@ class Token(NamedTuple):
 
 
 class Inline(NamedTuple):
-    """A run of tokens as a segment: what stands before its slot, what stands in it and after it."""
+    """A run of tokens as a segment: the markup before its slot, the segment, its raw text, the markup after it."""
 
     before: str
     segment: Segment
@@ -48,13 +48,13 @@ class Inline(NamedTuple):
 
 
 def tokens_of(text: str, *, void: Collection[str] = (), xml: bool = False, numbered: bool = False) -> list[Token]:
-    """The tokens of a text, which they add up to.
+    """The tokens of a text, which together have all its characters.
 
     Args:
         text: HTML or XML.
         void: names of tags that are never closed.
-        xml: whether it is XML, where no element has text without tags by its name.
-        numbered: whether it is a string in which tags may have numbers as names.
+        xml: whether the text is XML, which has no elements with raw text, such as <script> in HTML.
+        numbered: whether tags may have numbers as names.
     """
     tokens = []
     for match in (_STRING if numbered else _XML if xml else _HTML).finditer(text):
@@ -70,7 +70,7 @@ def tokens_of(text: str, *, void: Collection[str] = (), xml: bool = False, numbe
 
 
 def subtitle_tokens(text: str) -> list[Token]:
-    """The tokens of a subtitle: text, tags such as <i>, and what is in braces after a backslash."""
+    """The tokens of a subtitle: text, tags such as <i>, and codes in braces after a backslash."""
     return [_subtitle_token(part) for part in _BRACES.split(text) if part]
 
 
@@ -82,7 +82,7 @@ def _subtitle_token(raw: str) -> Token:
 
 
 def closed(tokens: Sequence[Token], is_opaque: Callable[[Token], bool]) -> list[Token]:
-    """The tokens with each opaque element, from its opening tag to its closing one, as one that is alone."""
+    """Join each opaque element, from its opening to its closing tag, to one lone token."""
     result, at = list[Token](), 0
     partners = matches(tokens)
     while at < len(tokens):
@@ -97,7 +97,7 @@ def closed(tokens: Sequence[Token], is_opaque: Callable[[Token], bool]) -> list[
 
 
 def matches(tokens: Sequence[Token]) -> dict[int, int]:
-    """The closing tag of each opening one and the other way round, as far as they nest."""
+    """Opening tag -> closing tag and closing tag -> opening tag, by their numbers, if they are properly nested."""
     partners, opened = dict[int, int](), list[int]()
     for number, token in enumerate(tokens):
         if token.kind == "open":
@@ -115,8 +115,8 @@ def inline(
 ) -> Inline | None:
     """A run of tokens as a segment; None if it has no text.
 
-    White space and tags around the whole text stay outside the slot. White space inside becomes one space if
-    `collapse`. A tag beside a tag at the same place is one with it.
+    White space and tags around the whole text stay outside the slot. With `collapse`, runs of white space inside become
+    one space. Lone tags are joined with adjacent tags.
     """
     partners = matches(tokens)
     first, last = 0, len(tokens)
@@ -145,7 +145,7 @@ def inline(
 
 
 def _is_outside(token: Token, partner: int | None) -> bool:
-    """Whether a token at either end of a run need not be in its segment."""
+    """Whether a token at the beginning or the end of a run can stay outside its segment."""
     if token.kind == "text":
         return not (token.value or token.raw).strip()
     return partner is None
@@ -161,7 +161,7 @@ def _segment(tokens: Sequence[Token], unescape: Callable[[str], str], collapse: 
             if value is None:
                 value = unescape(tokens[number].raw)
                 value = _SPACE.sub(" ", value) if collapse else value
-            # One space is text; the other one stays beside the tag between them.
+            # Of two spaces around a tag, the first is text; the second stays in the tag.
             if value.startswith(" ") and text[-1:].isspace() and (tags.keep_space(len(text)) or collapse):
                 value = value[1:]
             text += value
@@ -172,22 +172,22 @@ def _segment(tokens: Sequence[Token], unescape: Callable[[str], str], collapse: 
             end += 1
         tags.add(range(number, end), len(text))
         number = end
-    # A pair around a space that went is alone.
+    # A pair that has lost its only space becomes a lone tag.
     codes = [tag if tag.start < tag.end else Tag(tag.start, tag.start, tag.opening + tag.closing) for tag in tags.tags]
     return Segment(text, tuple(_merged(codes)))
 
 
 class _Tags:
-    """The tags of a run of tokens, collected from one gap between texts to the next."""
+    """Collects the tags of a run of tokens, group by group; a group is between two texts."""
 
     def __init__(self, tokens: Sequence[Token], partners: dict[int, int]) -> None:
         self.tags: list[Tag] = []
         self._tokens, self._partners = tokens, partners
         self._opened = dict[int, int]()  # number of an opening token -> number of its tag
-        self._latest = -1  # the tag, single or closed, that stands at the end of the text
+        self._latest = -1  # the lone or closed tag at the end of the text so far
 
     def keep_space(self, at: int) -> bool:
-        """Keep a space after the tag at the end of the text, as there is one before it, too; whether there is a tag."""
+        """Append a space to the tag at position `at`, the end of the text; return whether there is such a tag."""
         if self._latest < 0 or self.tags[self._latest].end != at:
             return False
         tag = self.tags[self._latest]
@@ -198,7 +198,7 @@ class _Tags:
         return True
 
     def add(self, group: range, at: int) -> None:
-        """Add the tags of a group of tokens between two texts: closing ones, single ones, opening ones."""
+        """Add the closing, lone and opening tags of a group of tokens between two texts."""
         single, number = "", group.start
         inside = False  # after an opening tag of this group
         self._latest = -1
@@ -213,7 +213,7 @@ class _Tags:
                 self._opened[number] = len(self.tags)
                 self.tags.append(Tag(at, at, token.raw, _OPEN))
                 self._latest, single, inside = -1, "", True
-            else:  # alone, or a pair with no text
+            else:  # a lone tag, or a pair without text
                 end = partner if token.kind == "open" and partner is not None else number
                 single += "".join(each.raw for each in self._tokens[number : end + 1])
                 number = end
@@ -230,7 +230,7 @@ class _Tags:
 
 
 def _merged(tags: Sequence[Tag]) -> list[Tag]:
-    """Tags with pairs around the same characters as one."""
+    """Join pairs of tags around the same characters."""
     merged = list[Tag]()
     for tag in tags:
         outer = merged[-1] if merged else None

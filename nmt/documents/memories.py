@@ -1,4 +1,4 @@
-"""Pairs for training in files of translators (.tmx, .xliff, .po) and in workbooks (.xlsx), as a table of text."""
+"""Training pairs from translation files (.tmx, .xliff, .po) and workbooks (.xlsx), as a table of text."""
 
 import io
 import re
@@ -21,10 +21,10 @@ Row = Sequence[str]
 
 
 def table_of(path: Path) -> bytes:
-    """The pairs of a file as a table in UTF-8 with tabs. Its first row names the languages, if the file does.
+    """The pairs of a file as a tab-separated table in UTF-8. Except for .xlsx, its first row is a header.
 
     Raises:
-        UserError: the file is damaged, too large, or not what its ending says.
+        UserError: the file is damaged, too large, or of another format than its ending.
     """
     ending, data = path.suffix.lower(), path.read_bytes()
     try:
@@ -51,7 +51,7 @@ def _name(element: ElementTree.Element) -> str:
 
 
 def _text(element: ElementTree.Element | None) -> str:
-    """The text of an element without codes."""
+    """The text of an element without the contents of inline codes."""
     if element is None:
         return ""
     inner = (("" if _name(each) in CODES else _text(each)) + (each.tail or "") for each in element)
@@ -90,7 +90,7 @@ def _units(text: str) -> Iterator[Row]:
 
 
 def _workbook(data: bytes) -> Iterable[Row]:
-    """The rows of the first sheet that has any."""
+    """The rows of the first sheet with rows."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         if sum(member.file_size for member in archive.infolist()) > MOST_UNPACKED:
             raise ValueError(f"it unpacks to more than {MOST_UNPACKED >> 20} MiB")
@@ -110,7 +110,7 @@ def _workbook(data: bytes) -> Iterable[Row]:
 
 
 def _cell_text(element: ElementTree.Element) -> str:
-    """The text of a cell without the reading of its letters."""
+    """The text of a cell without phonetic guides."""
     parts = [
         each.text or "" for child in element if _name(child) != "rPh" for each in child.iter() if _name(each) == "t"
     ]

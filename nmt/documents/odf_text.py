@@ -1,4 +1,4 @@
-"""Text of OpenDocument (.odt): paragraphs and headings of mixed content."""
+"""Text of OpenDocument (.odt): paragraphs and headings with mixed content."""
 
 import html
 from collections.abc import Collection
@@ -9,7 +9,7 @@ from nmt.documents.xml_text import check_xml, prefix_of
 from nmt.text.tags import Segment
 
 _TEXT = "urn:oasis:names:tc:opendocument:xmlns:text:1.0"
-#: Elements in a paragraph whose content is computed or stands elsewhere.
+#: Elements in a paragraph whose contents are computed or belong elsewhere.
 _OPAQUE = ("note", "ruby", "page-number", "page-count", "date", "time", "bookmark-ref", "reference-ref", "sequence")
 _OPAQUE_ELSEWHERE = ("office:annotation", "draw:frame", "draw:custom-shape", "draw:g")
 

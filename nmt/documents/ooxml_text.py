@@ -1,7 +1,7 @@
 """Text of Office Open XML (.docx, .pptx, .xlsx): paragraphs of runs, each with its own properties.
 
-The text of a paragraph stands in runs of its usual properties. Another run, a link or a picture is a tag, whose opening
-ends the usual run and whose closing begins it again.
+The most common properties of a paragraph are its usual properties. A run with other properties, a link or a picture
+becomes a tag, which ends the usual run before it and begins a new one after it.
 """
 
 import html
@@ -19,15 +19,15 @@ from nmt.text.tags import Segment
 
 
 class Names(NamedTuple):
-    """The names of a format, without prefix.
+    """The names of elements in a format, without prefix.
 
     Attributes:
-        namespaces: the usual one and the strict one.
-        paragraphs: elements that hold runs.
-        run, properties, text: their parts.
-        space: what says that spaces at either end of a text count.
-        breaks: characters for elements in a run, or between runs.
-        dropped: elements about the source text, which its translation does not have.
+        namespaces: the usual and the strict namespace.
+        paragraphs: elements that contain runs.
+        run, properties, text: a run, its properties, and its text.
+        space: the attribute that preserves spaces at the ends of a text.
+        breaks: (element, character) for elements in a run, or between runs, that stand for a character.
+        dropped: elements about the source text, which are removed from a translation.
     """
 
     namespaces: tuple[str, str]
@@ -52,7 +52,7 @@ SHEET = Names((f"{_OLD}/spreadsheetml/2006/main", f"{_STRICT}/spreadsheetml/main
 
 
 def column_names(tables: Iterable[str]) -> set[str]:
-    """The names of columns in the tables of a workbook, which its cells repeat: they cannot be translated."""
+    """The names of columns in the tables of a workbook: cells repeat them, so they cannot be translated."""
     return {
         html.unescape(name)
         for text in tables
@@ -61,7 +61,7 @@ def column_names(tables: Iterable[str]) -> set[str]:
 
 
 def read_runs(text: str, slots: Slots, fixed_texts: Iterable[str], *, names: Names) -> str:
-    """The XML text of a member with marks for its paragraphs; texts in `fixed_texts` have none.
+    """The XML text of a member with marks for its paragraphs, except for texts in `fixed_texts`.
 
     Raises:
         ValueError: the XML is damaged.
@@ -98,7 +98,7 @@ class _Paragraphs:
         self._open_text, self._close_text = f"<{self._text}{names.space}>", f"</{self._text}>"
 
     def read(self, tokens: Sequence[Token]) -> str:
-        """The text of a paragraph, whose first token opens it, with a mark if it has words."""
+        """The XML of a paragraph from its opening tag on, without the closing tag, with a mark if it has words."""
         raw = "".join(token.raw for token in tokens[1:])
         partners = matches(tokens)
         runs = [
@@ -122,11 +122,10 @@ class _Paragraphs:
             empty = f"{self._open_text}{self._close_text}"
             return whole.replace(f"{usual}{self._close_text}</{self._run}>", "").replace(empty, "")
 
-        # What stands before the first run, such as the properties of the paragraph, stays outside.
         return tokens[0].raw + self._slots.add(built.segment, raw, write)
 
     def _plain(self, tokens: Sequence[Token]) -> str:
-        """A paragraph without runs: a cell of one text."""
+        """The XML of a paragraph without runs, such as a cell with a single text."""
         pieces, tokens = list[str](), closed(tokens, lambda token: token.name in self._dropped)
         is_marked = False
         for number, token in enumerate(tokens):
@@ -165,7 +164,7 @@ class _Paragraphs:
         return escaped
 
     def _tokens(self, tokens: Sequence[Token], partners: dict[int, int], base: str) -> list[Token]:
-        """The paragraph as text in a run of the usual properties, and tags that end that run and begin it again."""
+        """The paragraph as text in runs with the usual properties, and tags that end such a run and begin another."""
         end, usual = f"{self._close_text}</{self._run}>", f"<{self._run}>{base}{self._open_text}"
         result, at = list[Token](), 1
         fields = self._fields(tokens, partners)
@@ -198,7 +197,7 @@ class _Paragraphs:
         return result
 
     def _fields(self, tokens: Sequence[Token], partners: dict[int, int]) -> dict[int, int]:
-        """The fields, such as the number of a page: the run that begins each, and the last token of its last run."""
+        """First token of a field, such as a page number -> last token of its last run, by their numbers."""
         fields, start, depth, at = dict[int, int](), 0, 0, 1
         while at < len(tokens):
             token, partner = tokens[at], partners.get(at, 0)
@@ -212,12 +211,12 @@ class _Paragraphs:
                     depth = 0
                 at = partner
             elif token.kind in ("open", "close"):
-                depth = 0  # a field over several elements stays open
+                depth = 0  # a field that spans other elements is not recognised
             at += 1
         return fields
 
     def _add_run(self, result: list[Token], run: Sequence[Token], base: str) -> None:
-        """Add the text of a run, with tags around it unless its properties are the usual ones."""
+        """Add the text of a run, with tags around it unless it has the usual properties."""
         partners = matches(run)
         properties = self._properties_of(run, 0, partners)
         end, usual = f"{self._close_text}</{self._run}>", f"<{self._run}>{base}{self._open_text}"

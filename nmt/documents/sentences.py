@@ -1,4 +1,4 @@
-"""Segments of a document as sentences for a translator, and their translations as segments again."""
+"""Segments of a document -> sentences for a translator, and their translations -> segments."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,7 +13,7 @@ _APART = re.compile(r"([\t\n]+)")
 
 
 def sentences_of(text: str, language: str) -> Iterator[tuple[str, str]]:
-    """Each sentence of a text with the white space after it; they add up to the text. Tabs and line breaks end it."""
+    """Yield each sentence of a text and the white space after it. Tabs and line breaks end a sentence."""
     parts = _APART.split(text)
     for line, end in zip(parts[::2], [*parts[1::2], ""], strict=True):
         sentences = list(split_sentences(line, language)) or [("", "")]
@@ -22,22 +22,22 @@ def sentences_of(text: str, language: str) -> Iterator[tuple[str, str]]:
 
 
 class SplitDocument:
-    """A document in sentences.
+    """A document that is split into sentences.
 
     Attributes:
-        sentences: that have words, in order.
-        has_tags: whether each is in a segment with tags.
+        sentences: the sentences with words, in order.
+        has_tags: for each sentence, whether its segment has tags.
     """
 
     def __init__(self, document: Document, language: str) -> None:
-        """`language` is that of the sentences."""
+        """Split a document whose sentences are in `language`."""
         self._segments = [(segment, list(sentences_of(segment.text, language))) for segment in document.segments]
         of_segments = [(text, bool(segment.tags)) for segment, split in self._segments for text, _ in split]
         self.sentences = [text for text, _ in of_segments if is_language(text)]
         self.has_tags = [has_tags for text, has_tags in of_segments if is_language(text)]
 
     def joined(self, translations: Iterable[LinkedText]) -> list[Segment]:
-        """The segments from a translation of each sentence, with their tags around the linked words."""
+        """Join the translations of all sentences to segments, with tags around the linked words."""
         results = iter(translations)
         return [_joined(segment, split, results) for segment, split in self._segments]
 
@@ -49,7 +49,7 @@ def _joined(segment: Segment, sentences: Sequence[tuple[str, str]], results: Ite
         if space:
             parts.append(LinkedText.same(space))
         elif text and number + 1 < len(sentences) and not parts[-1].target.endswith(tuple(FULL_STOPS)):
-            # Only scripts without spaces have none between sentences.
+            # The source has no space here because of its script; the translation needs one.
             parts.append(LinkedText.same(" ")._replace(source="", sentences=[]))
     linked = LinkedText.join(parts)
     return segment if linked.target == segment.text else project(linked, segment.tags)

@@ -1,4 +1,4 @@
-"""HTML in the strings of catalogues (.po, .json, .yaml): tags are kept; what only looks like a tag is text."""
+"""HTML in the strings of catalogues (.po, .json, .yaml): tags are kept; text that only looks like a tag is text."""
 
 import html
 import re
@@ -25,7 +25,7 @@ _BLOCKS = frozenset(
 
 
 class CatalogueString(NamedTuple):
-    """A string as a segment, and how a translated segment is spelled."""
+    """A string as a segment, and the function that spells a translated segment."""
 
     segment: Segment
     spell: Callable[[Segment], str]
@@ -34,8 +34,8 @@ class CatalogueString(NamedTuple):
 def read_string(value: str) -> CatalogueString | None:
     """A string of a catalogue as a segment; None without words.
 
-    It is HTML if a tag in it is closed, or is one that is never closed, such as `<br>`. Tags of blocks are line breaks
-    of the segment. What was written as a reference, such as `&amp;`, is written so again.
+    The string is HTML if it has a pair of tags, or a tag that is never closed, such as `<br>`. Block tags are line
+    breaks in the segment. Characters that were written as references, such as `&amp;`, are written as references again.
     """
     tokens = tokens_of(value, void=VOID, numbered=True) if "<" in value else []
     partners = matches(tokens)
@@ -64,7 +64,7 @@ def _split(tokens: Sequence[Token]) -> list[Token]:
 
 
 def _parts(token: Token) -> Iterator[Token]:
-    """A token with each line break, and each tag that separates sentences, as a text of one line break."""
+    """Yield the parts of a token; line breaks, and tags that separate sentences, become texts of one line break."""
     if token.name.lower() in _BLOCKS:
         yield Token("text", token.raw, value="\n")
     elif token.kind == "text" and token.value is None:
@@ -76,7 +76,7 @@ def _parts(token: Token) -> Iterator[Token]:
 
 
 def _escape(texts: Sequence[str]) -> Callable[[str], str]:
-    """How text is written: `&`, `<` and `>` as references unless the string has them only as they are."""
+    """A function that writes `&`, `<` and `>` as references, unless the string has only the bare characters."""
     signs = {
         sign: f"&{name};"
         for sign, name in (("<", "lt"), (">", "gt"))

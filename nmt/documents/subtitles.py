@@ -1,4 +1,4 @@
-"""Subtitles (.srt, .vtt): cues with times. A sentence over several cues is translated whole and cut again."""
+"""Subtitles (.srt, .vtt): cues with times. A sentence over several cues is translated as a whole and divided again."""
 
 import html
 import re
@@ -10,7 +10,7 @@ from nmt.documents.document_slots import Slots, is_language
 from nmt.documents.markup import inline, subtitle_tokens
 from nmt.text.tags import Segment, Tag
 
-#: Characters of a line, lines of a cue, characters a second: the usual limits of subtitles.
+#: Usual limits of subtitles: characters per line, lines per cue, characters per second.
 LINE, LINES, SPEED = 42, 2, 21
 _TIME = r"(?:(\d{1,3}):)?(\d{1,2}):(\d{2})[.,](\d{1,3})"
 # The number and the times of the next cue are not text, even without an empty line before them.
@@ -21,11 +21,11 @@ _FRAME = re.compile(rf"^(?:[ \t]*\d+[ \t]*|{_TIME}[ \t]+-->.*)$", re.M)
 _DASH = re.compile(r"^(?:[ \t]|<[^<>]*+>|\{\\[^{}]*+\})*+[-–—‐][ \t]*", re.M)
 _FINAL = re.compile(r"[.!?…。！？؟।♪:][\])}\"'»“”’]*$")
 _BREAK = "\x1e"  # stands for the end of a cue in a segment
-_GAP, _MOST = 2.0, 6  # seconds between cues of one sentence; cues of one
+_GAP, _MOST = 2.0, 6  # limits for one sentence: seconds between cues, number of cues
 
 
 class _Part(NamedTuple):
-    """The text of a cue, or of a speaker's line in it: where it stands, its segment, and the times of its cue."""
+    """The text of a cue or of one speaker in it: span in the file, segment, times of the cue, whether it is all."""
 
     start: int
     end: int
@@ -39,7 +39,7 @@ def read_srt(text: str, slots: Slots) -> str:
     """The text of .srt with marks.
 
     Raises:
-        ValueError: it has no cue.
+        ValueError: the text has no cue.
     """
     if text.strip() and not re.search(rf"{_TIME}[ \t]+-->", text):
         raise ValueError("it has no cue with times (00:00:01,000 --> 00:00:02,000)")
@@ -52,7 +52,7 @@ def read_vtt(text: str, slots: Slots) -> str:
     """The text of .vtt with marks.
 
     Raises:
-        ValueError: it does not begin as WebVTT does.
+        ValueError: the text does not begin with WEBVTT.
     """
     if not re.match(r"WEBVTT(?:[ \t\r\n]|\Z)", text):
         raise ValueError("it does not begin with WEBVTT")
@@ -73,7 +73,7 @@ def _read(text: str, slots: Slots, unescape: Callable[[str], str], escape: Calla
 
 
 def _parts(cue: re.Match[str], unescape: Callable[[str], str]) -> list[_Part]:
-    """The parts of a cue: one, or one for each line that begins with a speaker's dash."""
+    """The parts of a cue: a single part, or one for each speaker if several lines begin with a dash."""
     content = cue[9]
     dashes = list(_DASH.finditer(content))
     starts = [dash.end() for dash in dashes] if len(dashes) > 1 else [0]
@@ -94,7 +94,7 @@ def _parts(cue: re.Match[str], unescape: Callable[[str], str]) -> list[_Part]:
 
 
 def _groups(parts: Sequence[_Part]) -> list[list[_Part]]:
-    """Parts whose text is one or more whole sentences."""
+    """Group consecutive parts, so that each group has whole sentences."""
     groups = list[list[_Part]]()
     for part in parts:
         last = groups[-1][-1] if groups else None
@@ -113,7 +113,7 @@ def _groups(parts: Sequence[_Part]) -> list[list[_Part]]:
 
 
 def _joined(group: Sequence[_Part]) -> Segment:
-    """The segment of a group: its texts, and a single tag where a cue ends."""
+    """The segment of a group: its texts, with a lone tag at each end of a cue."""
     text, tags = "", list[Tag]()
     for part in group:
         if text:
@@ -140,7 +140,7 @@ def _writer(
 
 
 def _cut(segment: Segment, group: Sequence[_Part], escape: Callable[[str], str]) -> list[str]:
-    """The text of each cue: cut at the links, or in proportion if a cue would be empty."""
+    """The text of each cue, cut at its tags, or in proportion to the source lengths if a cue would be empty."""
     texts = segment.render(escape).split(_BREAK)
     if all(text.strip() for text in texts):
         return texts
@@ -151,7 +151,7 @@ def _cut(segment: Segment, group: Sequence[_Part], escape: Callable[[str], str])
 
 
 def _wrapped(text: str) -> list[str]:
-    """Lines of about equal length, as few as LINE allows. Tags take no room."""
+    """Wrap a text to as few lines as `LINE` allows, of about equal length without tags."""
     words = re.findall(r"(?:<[^<>]*>|\S)+", text)
     length = _length(text)
     most = max(1, -(-length // LINE))
@@ -172,7 +172,7 @@ def _length(text: str) -> int:
 
 
 def _balanced(texts: Sequence[str]) -> list[str]:
-    """Texts of which each closes the tags that it opens; a tag that spans several is opened again."""
+    """Close all tags that a text opens at its end; a tag that spans several texts is opened again in the next."""
     results, opened = [], list[str]()
     for text in texts:
         prefix = "".join(opened)

@@ -1,4 +1,4 @@
-"""Web pages (.html): text between block elements, with inline tags in it, and attributes that people read."""
+"""Web pages (.html): text between block elements, with inline tags, and attributes that people read."""
 
 import html
 import re
@@ -8,7 +8,7 @@ from nmt.documents.document_slots import Slots, is_language
 from nmt.documents.markup import Token, closed, inline, tokens_of
 from nmt.text.tags import Segment
 
-#: What a page declares as its encoding.
+#: The declaration of the encoding in a page.
 HTML_DECLARED = r"""<meta[^>]*?charset\s*=\s*["']?([\w.-]+)|^\s*<\?xml[^>]*?encoding\s*=\s*["']([\w.-]+)"""
 _INLINE = frozenset(
     """
@@ -30,9 +30,9 @@ _KEPT = re.compile(r"""\stranslate\s*=\s*["']?no\b|\sclass\s*=\s*(?:"[^"]*|'[^']
 
 
 def read_html(text: str, slots: Slots) -> str:
-    """The text of a page with marks for its text and the attributes that are read.
+    """The text of a page with marks for its text and the attributes that people read.
 
-    What has `translate="no"`, code, scripts and preformatted text are kept.
+    Elements with `translate="no"`, code, scripts and preformatted text are kept.
     """
     tokens = tokens_of(text, void=VOID)
     tokens = closed(tokens, is_kept)
@@ -49,12 +49,12 @@ def read_html(text: str, slots: Slots) -> str:
 
 
 def is_kept(token: Token) -> bool:
-    """Whether an element is kept as it is: code, and what is not to be translated."""
+    """Whether an element is kept unchanged: code, or marked as untranslated."""
     return token.name.lower() in _OPAQUE or _KEPT.search(token.raw) is not None
 
 
 def _with_attributes(token: Token, slots: Slots) -> Token:
-    """A tag with marks for the attributes that are read."""
+    """A tag with marks for the attributes that people read."""
 
     def mark(attribute: re.Match[str]) -> str:
         quote, value = attribute[2][0], html.unescape(attribute[2][1:-1])
@@ -73,7 +73,7 @@ def _with_attributes(token: Token, slots: Slots) -> Token:
 
 
 def _run(tokens: list[Token], slots: Slots) -> str:
-    """The text of a run of inline tokens, with a mark if it has words; `<br>` ends a sentence in it."""
+    """The text of a run of inline tokens, with a mark if it has words; `<br>` is a line break in the segment."""
     breaks = [token.raw for token in tokens if token.name.lower() == "br"]
     built = inline([Token("text", each.raw, value="\n") if each.name.lower() == "br" else each for each in tokens])
     if built is None or not is_language(built.segment.text):

@@ -1,4 +1,4 @@
-"""XML that a stranger may have made: well-formed, without entities, of bounded depth."""
+"""Checks of XML from untrusted sources: well-formed, without entities, of limited depth."""
 
 import re
 from xml.parsers import expat
@@ -6,21 +6,21 @@ from xml.parsers import expat
 from nmt.documents.document_slots import is_no_text
 from nmt.documents.markup import Token, tokens_of
 
-#: The deepest nesting of elements. Documents of offices have 30 or 40.
+#: The deepest nesting of elements. Office documents have 30 or 40.
 MOST_DEPTH = 256
-#: The most characters; a book has a million.
+#: The most characters. A book has a million.
 MOST_TEXT = 1 << 26
 #: The most tags; each takes some hundred bytes of memory.
 MOST_TAGS = 4_000_000
-#: What an XML file declares as its encoding.
+#: The declaration of the encoding in an XML file.
 XML_DECLARED = r"""^\s*<\?xml[^>]*?encoding\s*=\s*["']([\w.-]+)"""
 
 
 def check_xml(text: str) -> list[Token]:
-    """The tokens of XML text.
+    """Check XML text and return its tokens.
 
     Raises:
-        ValueError: it is not well-formed, is nested too deeply, or declares entities.
+        ValueError: the text is too large, not well-formed, nested too deeply, or declares entities.
     """
     if len(text) > MOST_TEXT or is_no_text(text):
         raise ValueError(f"its XML has more than {MOST_TEXT >> 20} Mi characters, or characters that no text has")
@@ -51,10 +51,10 @@ def check_xml(text: str) -> list[Token]:
 
 
 def prefix_of(text: str, *names: str) -> str:
-    """The prefix, with its colon, of the first of some XML namespaces that a text declares; "" for the default one.
+    """The prefix, with its colon, of the first declared namespace among `names`; "" for the default namespace.
 
     Raises:
-        ValueError: it declares none of them.
+        ValueError: none of the namespaces is declared.
     """
     for match in re.finditer(r"""\sxmlns(:[\w.-]+)?\s*=\s*["']([^"']*)["']""", text):
         if match[2] in names:
@@ -63,6 +63,6 @@ def prefix_of(text: str, *names: str) -> str:
 
 
 def attribute(token: Token, name: str) -> str:
-    """The value of an attribute of a tag; "" without it."""
+    """The value of an attribute of a tag; "" if the tag does not have it."""
     match = re.search(rf"""\s{re.escape(name)}\s*=\s*(?:"([^"]*)"|'([^']*)')""", token.raw)
     return (match[1] or match[2] or "") if match else ""

@@ -1,1 +1,1 @@
-"""The run folder: what is written where, who has made it, and reading a run back."""
+"""The run folder: its files, who made it, and how a run is read."""

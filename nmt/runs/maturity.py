@@ -1,4 +1,4 @@
-"""Whether a run is trained so little that its attention says little."""
+"""Recognises runs that are hardly trained, whose attention therefore shows little."""
 
 import contextlib
 from typing import Any
@@ -8,15 +8,15 @@ from nmt.system.errors import UserError
 
 #: Updates below which a model that began with random weights is hardly trained.
 FEW_UPDATES = 100
-#: The validation score below which a model is hardly trained: BLEU, and chrF where BLEU cannot judge.
+#: The validation score below which a model is hardly trained: BLEU, or chrF in runs that are validated by chrF.
 LOW = {"BLEU": 1.0, "chrF": 15.0}
 
 
 def hardly_trained(run: Run) -> str:
-    """One sentence for people who look at a run with fewer updates or a lower score than that; "" for any other.
+    """A warning for users if a run has fewer than `FEW_UPDATES` or a score below `LOW`; "" for any other run.
 
-    The updates are those of the best validation, whose weights are used; they do not count where a run has gone on from
-    another. A run without validations says nothing, and neither does one whose history is damaged: a note stops nobody.
+    The updates are those of the best validation, whose weights are used; they are ignored if the run started from
+    another run. The warning is "" without validations or with a damaged history, since it should not stop anybody.
     """
     history: list[dict[str, Any]] = []
     with contextlib.suppress(UserError):

@@ -14,8 +14,8 @@ from nmt.system.files import write_bytes, write_json
 OF_RUN = ("config.yaml", "run.json", "history.jsonl")
 OF_SPLIT = ("scores.json", "hypotheses.txt", "counts.npz")
 TEXT = ("source.txt", "reference.txt")
-REFERENCES = "reference-*.txt"  # the second and further ones
-ANALYSES = ("sentences.json", "references.json", "words.json")  # of single sentences and words
+REFERENCES = "reference-*.txt"  # the second and further references
+ANALYSES = ("sentences.json", "references.json", "words.json")  # measures of single sentences and words
 ATTENTION_MAPS = ("attention.json",)  # weights, with the words of a few sentence pairs
 
 
@@ -34,8 +34,8 @@ def record(
 ) -> None:
     """Copy what a comparison needs from a run into `folder`; remove other files of an earlier record there.
 
-    Absolute paths are cut to their last part. Without the `text` (sources and references), `nmt.compare.request` adds
-    counts of the `splits`, by default all; `attention_maps` are the weights of a few sentence pairs.
+    Absolute paths are cut to their last part. `splits` are all by default. Without `text` (sources and references),
+    `nmt.compare.request` adds counts instead; `attention_maps` are the weights of a few sentence pairs.
 
     Raises:
         UserError: a file of the run is damaged, a file cannot be written, or the folder is a run.
@@ -64,21 +64,21 @@ def record(
         elif path.suffix == ".json" and path.name not in ATTENTION_MAPS:
             tree = run.read_json(str(path.relative_to(run.folder)))
             if path.name == "run.json" and not text:
-                tree.pop("examples", None)  # of the validation set
+                tree.pop("examples", None)  # sentences of the validation set
             write_json(copy, portable(tree))
         else:
             write_bytes(copy, path.read_bytes())
 
 
 def _files_of(folder: Path) -> list[Path]:
-    """The files that a record in the folder may have."""
+    """The files in the folder that may belong to a record."""
     names = {*OF_SPLIT, *TEXT, *ANALYSES, *ATTENTION_MAPS}
     of_splits = [path for path in Run(folder).evaluation.glob("*/*") if path.name in names or path.match(REFERENCES)]
     return [*(folder / name for name in OF_RUN), *of_splits, *Run(folder).alignments.glob("*.json")]
 
 
 def portable(tree: Any) -> Any:
-    """A configuration or facts without absolute paths."""
+    """A configuration or facts with paths outside the run cut to their last part, and without the key "folder"."""
     if isinstance(tree, dict):
         return {key: portable(value) for key, value in tree.items() if key != "folder"}
     if isinstance(tree, list):

@@ -2,19 +2,19 @@
 
 checkpoints/NAME/
   config.yaml         the resolved configuration
-  overrides.json      the command line that made it, for resuming
+  overrides.json      the command line of the run, for resuming
   run.json            status, versions of libraries, counts
   tokenizer/          SentencePiece models
   best.safetensors    weights of the best validation       last.safetensors    of the last save
   lexicon.safetensors likely translations of each piece, for shortlist=
-  words.safetensors   which words the training text has
+  words.safetensors   checksums of the words of the training text
   trainer.pt          the state for resuming (plain tensors)      trainer-before.pt   of the save before
-  doubt.json          how likely a word is right, by what the model knows of it
+  doubt.json          the model of how likely a translated word is correct
   history.jsonl       one validation per line
   train.log           the messages of training
   tensorboard/        curves, samples, attention maps
   evaluation/SPLIT/   translations, scores, heatmaps
-  checksums.json      of the files above: damage is noticed when they are read
+  checksums.json      of the files above, compared when they are read
   alignments/         error rates against gold links, one file per measurement
 """
 
@@ -44,19 +44,19 @@ from nmt.system.locks import lock_file
 from nmt.system.terminal import print_message
 from nmt.text.tokenizer import Tokenizer
 
-#: The number of the format of run folders, in run.json. Whoever changes the format raises it and, from version 1.0 on,
-#: adds to `UPGRADES` a function from configurations of the format before to those of the new one, by the old number.
+#: The number of the format of run folders, in run.json. If you change the format, raise it and, from version 1.0 on,
+#: add to `UPGRADES`, under the old number, a function that converts a configuration to the new format.
 FORMAT = 1
 UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
-#: What a finished run can lose before it is shared: resuming and curves need it, translating does not.
+#: Files that can be deleted before a finished run is shared: only resuming and curves need them.
 PRIVATE = ("trainer.pt", "trainer-before.pt", "last.safetensors", "tensorboard")
-#: Before the sentence at the end of a training's log.
+#: Introduces the example at the end of the log of a training.
 EXAMPLE_FOLLOWS = "A sentence of the validation set, and its translation:"
 
 
 @functools.lru_cache(maxsize=16)
 def _tree(yaml: str) -> Any:
-    """What a configuration holds: a verb reads that of its run several times."""
+    """Parse a configuration; cached, since a command reads the configuration of its run several times."""
     return OmegaConf.to_container(OmegaConf.create(yaml), resolve=False)
 
 
@@ -82,9 +82,9 @@ class Run:
         self._is_checked = False
 
     best = _FolderPart("best.safetensors")  # weights of the best validation
-    last = _FolderPart("last.safetensors")  # of the last save
+    last = _FolderPart("last.safetensors")  # weights of the last save
     state = _FolderPart("trainer.pt")
-    earlier_state = _FolderPart("trainer-before.pt")  # of the save before
+    earlier_state = _FolderPart("trainer-before.pt")  # the state of the save before
     lexicon = _FolderPart("lexicon.safetensors")
     words = _FolderPart("words.safetensors")
     doubt = _FolderPart("doubt.json")
@@ -93,7 +93,7 @@ class Run:
     alignments = _FolderPart("alignments")
 
     def check(self) -> None:
-        """Raise UserError if a link or a special file is in the folder, where it would lead reading or writing out."""
+        """Raise UserError if the folder has a link or a special file, through which files outside could be used."""
         if not self._is_checked:
             check_contents(self.folder)
             self._is_checked = True
@@ -122,7 +122,7 @@ class Run:
 
         Raises:
             TakenError: the folder exists and is not empty.
-            UserError: it cannot be written.
+            UserError: the folder cannot be written.
         """
         self.check_free()
         try:
@@ -139,7 +139,7 @@ class Run:
             raise unwritable(self.folder, error, "checkpoints=FOLDER") from error
 
     def write_config(self, config: DictConfig) -> None:
-        """Write the configuration: choices by their names and resolved settings. The run is this user's from now on."""
+        """Write the names of choices and the resolved settings, and mark the run as this user's."""
         tree = without_classes(OmegaConf.to_container(resolved(config), resolve=False))
         text = OmegaConf.to_yaml(OmegaConf.create(tree), sort_keys=True)  # a resumed run has the same order
         path = inside(self.folder, "overrides.json")
@@ -157,7 +157,7 @@ class Run:
             temporary.write_text(text, encoding="utf-8", newline="\n")
 
     def write_tree(self, tree: dict[str, Any]) -> None:
-        """Write the configuration of a record, which is resolved and names no class."""
+        """Write the configuration of a record, which is already resolved and without classes."""
         write_text(self.folder / "config.yaml", OmegaConf.to_yaml(OmegaConf.create(tree)))
 
     def is_own(self) -> bool:
@@ -174,7 +174,7 @@ class Run:
         return tree
 
     def is_unchecked(self) -> bool:
-        """Whether the checksums of its weights are lost."""
+        """Whether there are no checksums of the weights."""
         return not {self.best.name, self.last.name} & known(self.folder).keys()
 
     def config(self) -> DictConfig:
@@ -215,7 +215,7 @@ class Run:
             raise of_version or UserError(f"{path} is damaged: {error}") from error
 
     def misfit(self, reason: str) -> UserError | None:
-        """The error for a run that does not fit this version, for a reason; None if this version has made it."""
+        """The error for a run that this version cannot read, with a reason; None if this version has made the run."""
         return None if code_revision() in self.facts().get("code", []) else self._unreadable(reason)
 
     def _unreadable(self, reason: str) -> UserError:
@@ -231,7 +231,7 @@ class Run:
         )
 
     def _upgraded(self, tree: dict[str, Any]) -> dict[str, Any]:
-        """Return a configuration of an earlier format in today's (UserError for any other format)."""
+        """Convert a configuration of an earlier format to the current format (UserError for any other format)."""
         facts = self.facts()
         number = facts.get("format")
         while number in UPGRADES:
@@ -242,7 +242,7 @@ class Run:
         return tree
 
     def overrides(self) -> list[str]:
-        """The command line of the run."""
+        """The overrides of the run's command line (UserError if they are damaged, or could read this machine)."""
         data = self.read_json("overrides.json")
         if not isinstance(data, list) or not all(isinstance(item, str) and "=" in item for item in data):
             raise damaged(self.folder / "overrides.json")
@@ -264,7 +264,7 @@ class Run:
         self.write("run.json", json_text({**known, **facts}))
 
     def note_start(self) -> None:
-        """Note that training runs, and with which code; a resumed run may have been trained by several."""
+        """Note that training runs, and the code revision; a resumed run may have several revisions."""
         code = code_revision()
         earlier = [revision for revision in self.facts().get("code", []) if revision != code]
         self.note(format=FORMAT, status="running", code=[*earlier, code])
@@ -347,7 +347,7 @@ def runs_in(folder: Path) -> list[Path]:
 
 
 def missing_run(folder: Path) -> str:
-    """The message if there is no run."""
+    """The message for a folder that is not a run."""
     if folder.is_dir():
         inside = [path.name for path in runs_in(folder)]
         if inside:
@@ -358,7 +358,7 @@ def missing_run(folder: Path) -> str:
     runs = [path.name for path in runs_in(folder.parent)]
     if runs:
         return f"There is no run {folder}.{nearest(folder.name, runs)} {folder.parent} has {', '.join(runs[:10])}."
-    # A slip in the name of the folder of runs, or none at all: the runs one folder further in.
+    # The name of the parent folder may be wrong or missing: look for runs in all folders beside it.
     around = folder.parent if folder.parent.is_dir() else folder.parent.parent
     others = [str(path.parent) for path in sorted(around.glob("*/*/config.yaml"))]
     same = [other for other in others if Path(other).name == folder.name]

@@ -1,7 +1,7 @@
-"""Which runs this user has made: for each an empty file in the user's state folder, named by a hash of the run.
+"""A memory of the runs that this user has made: an empty file per run in the user's state folder, named by a hash.
 
 The place is $XDG_STATE_HOME/nmt/trusted, or ~/.local/state/nmt/trusted (the XDG base directory specification). The hash
-is that of the settings and the command line, so a copy is trusted as well, and a changed run is not.
+covers the settings and the command line, so a copy of a run is trusted as well, and a changed run is not.
 """
 
 import contextlib
@@ -12,7 +12,7 @@ from pathlib import Path
 
 
 def trust_file(contents: Sequence[bytes]) -> Path:
-    """Return the file whose existence says that this user has written these contents (RuntimeError without a home)."""
+    """Return the file that exists if this user has written these contents (RuntimeError without a home folder)."""
     state = Path(os.environ.get("XDG_STATE_HOME", ""))
     state = state if state.is_absolute() else Path("~/.local/state").expanduser()
     digests = b"".join(hashlib.sha256(content).digest() for content in contents)

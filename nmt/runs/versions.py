@@ -23,7 +23,7 @@ def versions() -> dict[str, str]:
 
 @functools.cache
 def code_revision() -> str:
-    """A hash of this program: of its Python files and of the configuration's yaml files."""
+    """A hash of this program's Python files and yaml files."""
     package = Path(__file__).resolve().parents[1]
     digest = hashlib.sha256()
     for root, pattern in ((package, "*.py"), (config_folder(), "*.yaml")):
@@ -34,7 +34,7 @@ def code_revision() -> str:
 
 
 def version_of(facts: Mapping[str, Any]) -> str:
-    """The version of the program that has made a run: its number and the hash of its code, as far as they are known."""
+    """The version of the program that made a run: its number and the hash of its code, if known."""
     number, code = str(facts.get("versions", {}).get("nmt", "")), str((facts.get("code") or [""])[-1])
     known = [f"nmt {number}"] * bool(re.fullmatch(r"[\w.+-]{1,40}", number))
     return ", ".join([*known, *[f"code {code}"] * bool(re.fullmatch(r"[0-9a-f]{12}", code))]) or "unknown"

@@ -1,1 +1,1 @@
-"""Text room: strings <-> token ids. Stands on nothing but SentencePiece; `data` and everything above stand on it."""
+"""Text room: strings <-> token ids, scripts and sentences. It uses no torch; `data` and the rooms above use it."""

@@ -1,7 +1,7 @@
-r"""Text as a reader sees it: equal text in one form, without characters that nobody sees.
+r"""Canonical text: one form for text that looks the same, without invisible characters.
 
-A tokenizer reads `canonical` text if it is so marked (`tokenizer.canonical`). Patterns are regular expressions of
-characters, in ASCII, which the programs of `nmt.export` use too.
+A tokenizer reads `canonical` text if its model is marked (`tokenizer.canonical`). Patterns are regular expressions
+that match one character, written in ASCII, since the programs of `nmt.export` use them too.
 """
 
 import re
@@ -10,32 +10,32 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from nmt.text.spans import Span
 
-#: Characters that steer how a line is laid out and show nothing: soft hyphen, grapheme joiner, zero width space, word
-#: joiner, byte order mark, marks of direction, invisible operators. ZWJ, ZWNJ and selectors change what is shown: kept.
+#: Invisible characters that control layout: soft hyphen, grapheme joiner, zero width space, word joiner, byte order
+#: mark, marks of direction, invisible operators. ZWJ, ZWNJ and variation selectors change what is visible: not listed.
 UNSEEN = r"[\u00ad\u034f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff]"
-#: A character that shows something: no white space, control, default-ignorable character or blank of Braille.
+#: A visible character: no white space, control, default-ignorable character or blank of Braille.
 SHOWN = (
     r"[^\s\0-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
     r"\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
-#: Characters that are put into canonical order at a time: the time grows with the square of a run of marks.
+#: The most characters that are normalised at once: the time grows with the square of the length of a run of marks.
 _MOST = 500
 
 _unseen, _visible_character = re.compile(UNSEEN), re.compile(SHOWN)
 
 
 def shows_nothing(text: str) -> bool:
-    """Whether a reader sees an empty line."""
+    """Whether a text has no visible character."""
     return _visible_character.search(text) is None
 
 
 def any_text(source: Iterable[str], target: Iterable[str]) -> bool:
-    """Whether any pair shows something on both sides."""
+    """Whether any pair has visible text on both sides."""
     return not all(shows_nothing(a) or shows_nothing(b) for a, b in zip(source, target, strict=True))
 
 
 def canonical(text: str) -> str:
-    """The text in normalisation form C without `UNSEEN`: canonically equivalent texts become one."""
+    """The text in normalisation form C without `UNSEEN`: canonically equivalent texts become equal."""
     if text.isascii():
         return text
     text = _unseen.sub("", text)
@@ -50,10 +50,10 @@ def _nfc(text: str) -> str:
 
 
 def _clusters(text: str) -> Iterator[tuple[int, str]]:
-    """Where each part of a text ends that no character after it can change, and its form C."""
+    """Divide a text into parts whose normalisation is independent; yield the end of each part and its form C."""
     begin, composed = 0, ""
     for at, character in enumerate(text):
-        # A mark belongs to the letter before it, and so does what composes with it, as the letters of Hangul.
+        # A mark belongs to the letter before it, and so does a character that composes with it, as in Hangul.
         if at > begin and at - begin < _MOST:
             if unicodedata.combining(unicodedata.normalize("NFD", character)[0]):
                 composed = ""
@@ -70,7 +70,7 @@ def _clusters(text: str) -> Iterator[tuple[int, str]]:
 
 
 def in_original(spans: Sequence[Span | None], text: str) -> list[Span | None]:
-    """Spans of `canonical(text)` as spans of `text`; what composes to one character has one span."""
+    """Spans of `canonical(text)` as spans of `text`; characters that are composed to one have one span."""
     places = [at for at, character in enumerate(text) if not _unseen.match(character)]
     begins, ends = list[int](), list[int]()
     first = 0
@@ -82,7 +82,7 @@ def in_original(spans: Sequence[Span | None], text: str) -> list[Span | None]:
 
     def original(begin: int, end: int) -> Span:
         place, stop = begins[begin], ends[end - 1] if end > begin else begins[begin]
-        while place < stop and text[place].isspace():  # of a space with a mark, the mark
+        while place < stop and text[place].isspace():  # the span of a space with a mark is the mark
             place += 1
         return place, stop
 

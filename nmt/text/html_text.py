@@ -1,7 +1,7 @@
-"""HTML -> segments of text to translate with their inline tags, and what stays between them.
+"""HTML -> segments of text to translate with their inline tags, and the markup between them.
 
-A translator needs no tree: tags are found as HTML's tokenizer does, in linear time, stay byte for byte, and nothing is
-corrected. So well-formed markup stays well-formed.
+A translator needs no tree: tags are found as in the tokenizer of HTML, in linear time. They stay byte for byte, and
+nothing is corrected, so that well-formed markup stays well-formed.
 """
 
 import html
@@ -11,20 +11,20 @@ from typing import Literal, NamedTuple
 
 from nmt.text.tags import Segment, Tag
 
-#: Tags, comments and declarations. What is not closed reaches to the end, so that nothing is read twice.
+#: Tags, comments and declarations. An unclosed match reaches to the end, so that nothing is read twice.
 _TOKEN = re.compile(
     r"""<!--(?:.*?-->|.*) | <!\[CDATA\[(?:.*?\]\]>|.*) | <[!?][^>]*+>?
     | </?[a-z](?:[^>=]|=\s*+(?:"[^"]*+"?|'[^']*+'?|[^\s>]++)?)*+>?""",
     re.VERBOSE | re.DOTALL | re.IGNORECASE,
 )
 _NAME = re.compile(r"</?([a-z][^\s/>]*)", re.IGNORECASE)
-#: Elements whose text is no markup.
+#: Elements whose contents are not parsed as markup.
 _RAW = {name: re.compile(f"</{name}", re.IGNORECASE) for name in ("script", "style")}
 _KEPT = frozenset({"script", "style", "code", "kbd", "samp", "var", "svg", "math", "rt", "rp"})
 _VOID = frozenset(
     {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
 )
-#: Elements that end a sentence. All others are of their sentence, as unknown ones are in browsers.
+#: Elements that end a sentence. All others are inline, as unknown elements are in browsers.
 _BLOCKS = frozenset({
     "address", "area", "article", "aside", "audio", "base", "blockquote", "body", "button", "canvas", "caption",
     "center", "col", "colgroup", "dd", "details", "dialog", "dir", "div", "dl", "dt", "embed", "fieldset",
@@ -34,28 +34,28 @@ _BLOCKS = frozenset({
     "search", "section", "select", "source", "style", "summary", "table", "tbody", "td", "template", "textarea",
     "tfoot", "th", "thead", "title", "tr", "track", "ul", "video",
 })  # fmt: skip
-#: Elements whose white space counts; elsewhere, any of it is one space.
+#: Elements whose white space is preserved; elsewhere, a run of white space counts as one space.
 _PREFORMATTED = frozenset({"pre", "textarea"})
 _SPACE = " \t\r\n\f"
-#: HTML's attribute, the class that other translators know, and Mastodon's mentions, hashtags and parts of links.
+#: Marks of untranslated text: HTML's attribute, a common class, Mastodon's mentions, hashtags and parts of links.
 _UNTRANSLATED = re.compile(
     r"""\s(?:translate\s*=\s*["']?no\b
     | class\s*=\s*(?:"[^"]*|'[^']*)(?<![\w-])(?:notranslate|mention|invisible|ellipsis)(?![\w-]))""",
     re.VERBOSE | re.IGNORECASE,
 )
-#: Pairs around a text. Markup that is nested deeper ends a sentence.
+#: The most nested pairs of inline tags; markup that is nested deeper ends a sentence.
 _DEEPEST = 50
 
 
 def escape(text: str) -> str:
-    """Text as HTML spells it between tags."""
+    """Escape text for HTML, for use between tags."""
     return html.escape(text, quote=False)
 
 
 class MarkupPart(NamedTuple):
-    """A part of markup: text, an inline tag that opens or closes, a lone inline tag or element, or what stays.
+    """A part of markup: text, an opening or closing inline tag, a lone inline tag or element, or markup that stays.
 
-    `name` is that of the tag; of a text that of the element that makes its white space count, if any.
+    `name` is the name of the tag; for text, the name of the element that preserves its white space, if any.
     """
 
     written: str
@@ -64,12 +64,12 @@ class MarkupPart(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The plain text, if it is text."""
+        """The plain text of a text; "" for other parts."""
         return html.unescape(self.written) if self.kind == "text" else ""
 
 
 def split_markup(markup: str) -> Iterator[MarkupPart]:
-    """Yield the parts of markup, which add up to it. An element that is not translated is one part."""
+    """Yield the parts of markup, without a loss. An element that is not translated is one part."""
     position, begin, inside, depth = 0, 0, "", 0
     while match := _TOKEN.search(markup, position):
         if not depth:
@@ -102,9 +102,9 @@ def split_markup(markup: str) -> Iterator[MarkupPart]:
 
 
 def read_html(markup: str) -> Iterator[str | Segment]:
-    """Yield segments with text to translate, and the markup between them as it is written.
+    """Yield segments with text to translate, and the unchanged markup between them.
 
-    Block elements, comments and tags without a partner end a segment. So does `<br>`, unless a small letter follows.
+    Block elements, comments and unpaired tags end a segment. So does `<br>`, unless a lower-case letter follows.
 
     Raises:
         ValueError: a character reference is too long.
@@ -116,7 +116,7 @@ def read_html(markup: str) -> Iterator[str | Segment]:
             yield from filter(None, _segments(run))
             yield part.written
             run = []
-            if not part.name and (named := _NAME.match(part.written)):  # else it is a whole element
+            if not part.name and (named := _NAME.match(part.written)):  # a tag, not a whole element
                 around = named[1].lower() if part.written[1] != "/" else ""
         else:
             run.append(part._replace(name=around) if part.kind == "text" and around in _PREFORMATTED else part)
@@ -124,7 +124,7 @@ def read_html(markup: str) -> Iterator[str | Segment]:
 
 
 def _segments(run: Sequence[MarkupPart]) -> Iterator[str | Segment]:
-    """The segments of inline parts: they end at tags without a partner and at line breaks."""
+    """Yield the segments of inline parts, which end at unpaired tags and at line breaks."""
     partner = _partners(run)
     first = 0
     for at, part in enumerate([*run, MarkupPart("", "stays")]):
@@ -136,7 +136,7 @@ def _segments(run: Sequence[MarkupPart]) -> Iterator[str | Segment]:
 
 
 def _partners(run: Sequence[MarkupPart]) -> dict[int, int]:
-    """The index of the other tag of each pair that is well nested, and has no line break in it."""
+    """Tag index -> index of its partner, for pairs that are well nested and contain no line break."""
     partner: dict[int, int] = {}
     around: list[int] = []
     for at, part in enumerate(run):
@@ -161,12 +161,12 @@ def _is_break(run: Sequence[MarkupPart], at: int) -> bool:
 
 
 def _segment(run: Sequence[MarkupPart], partner: Mapping[int, int], first: int, last: int) -> Iterator[str | Segment]:
-    """The parts [first, last) as a segment. Tags around or beside all of its text stay outside."""
+    """Yield the parts [first, last) as a segment, and before and after it the tags that are outside its text."""
     texts = [at for at in range(first, last) if run[at].text.strip()]
     if not any(any(map(str.isalnum, run[at].text)) for at in texts):
         yield "".join(part.written for part in run[first:last])
         return
-    # Tags before the text that close within it, and tags after the text that open within it, are of the segment.
+    # Tags before the text that close within it, and tags after the text that open within it, belong to the segment.
     within = range(texts[0], texts[-1] + 1)
     begin = next((at for at in range(first, within.start) if partner.get(at, last) in within), within.start)
     end = next((at + 1 for at in reversed(range(within.stop, last)) if partner.get(at, last) in within), within.stop)
@@ -176,15 +176,15 @@ def _segment(run: Sequence[MarkupPart], partner: Mapping[int, int], first: int, 
 
 
 def _joined(parts: Sequence[MarkupPart]) -> Segment:
-    """The text of well-nested parts with their tags. No two white spaces meet, and no words where a `<br>` was.
+    """The text of well-nested parts with their tags, without double white space; a `<br>` still separates words.
 
-    White space before and after all of the text stays as it is.
+    Leading and trailing white space stays as it is.
     """
     words = [at for at, part in enumerate(parts) if part.text.strip()]
     text = ""
     tags: list[Tag] = []
     around: list[int] = []
-    latest: int | None = None  # the tag that the text before ends with
+    latest: int | None = None  # the tag at the end of the previous text
     for at, part in enumerate(parts):
         match part.kind:
             case "text":
@@ -213,7 +213,7 @@ def _joined(parts: Sequence[MarkupPart]) -> Segment:
 
 
 def _one_space(text: str, before: bool, after: bool) -> str:
-    """A text with one space for any white space between its words, and `before` and `after` them."""
+    """Replace runs of white space by one space: between words, and if `before` and `after`, at the two ends."""
     words = text.strip(_SPACE)
     at = text.index(words)
     left, right = text[:at], text[at + len(words) :]

@@ -23,28 +23,28 @@ PLACES = 6_000_000
 PART = 500_000
 TRANSLATIONS = 100  # per source piece
 ROUNDS = 5  # of expectation and maximisation
-_TOKENIZER = "tokenizer"  # in the metadata of the file
+_TOKENIZER = "tokenizer"  # the key in the file's metadata
 
 
 class Lexicon(NamedTuple):
     """Pieces that search may use.
 
     Attributes:
-        translations: [V, K] of each source piece, the likeliest first, padded with -1.
-        common: [at most V] the target pieces of the text, the most common first.
+        translations: [V, K] target pieces for each source piece, the likeliest first, padded with -1.
+        common: [at most V] target pieces of the text, the most common first.
     """
 
     translations: Ids
     common: Ids
 
     def save(self, path: Path, tokenizer: str = "") -> None:
-        """Write both into one file, with the fingerprint of their tokenizer (UserError if that fails)."""
+        """Write the lexicon into a file, with the fingerprint of its tokenizer (UserError if that fails)."""
         with replacing(path.parent, path.name) as temporary:
             temporary.write_bytes(safetensors.numpy.save(self._asdict(), {_TOKENIZER: tokenizer}))
 
 
 def merged(first: Lexicon, second: Lexicon) -> Lexicon:
-    """The translations of both, those of the first one before the others; common pieces of both in turn."""
+    """Merge two lexicons: translations of the first before those of the second; common pieces alternate."""
     width = min(TRANSLATIONS, first.translations.shape[1] + second.translations.shape[1])
     translations = np.full((len(first.translations), width), -1, np.int32)
     for row, pieces in enumerate(zip(first.translations.tolist(), second.translations.tolist(), strict=True)):
@@ -55,7 +55,7 @@ def merged(first: Lexicon, second: Lexicon) -> Lexicon:
 
 
 def load_lexicon(path: Path, source_size: int, target_size: int, tokenizer: str = "") -> Lexicon:
-    """Read a lexicon for vocabularies of these sizes, and for the tokenizer of a fingerprint.
+    """Read a lexicon for vocabularies of these sizes and, unless "", for the tokenizer with this fingerprint.
 
     Raises:
         UserError: the file is missing, damaged, or belongs to other vocabularies.
@@ -94,12 +94,12 @@ def learn_lexicon(
 
     Expectation: the count of a target piece is divided among the pieces of its source in proportion to the current
     translation probabilities. Maximisation: the counts, normalised per source piece, are the next probabilities.
-    `size` is that of the source's vocabulary.
+    `size` is the size of the source vocabulary.
     """
     counts = np.bincount(target)
     common = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)].astype(np.int32)
     width = len(counts) or 1
-    # For every target piece, the pieces of its source are a group.
+    # The source pieces that are paired with one target piece form a group.
     groups = np.repeat(source_lengths, target_lengths)
     firsts = np.repeat(np.cumsum(source_lengths) - source_lengths, target_lengths)
     starts = np.cumsum(groups) - groups
@@ -130,7 +130,7 @@ def learn_lexicon(
 
 
 def _parts(starts: npt.NDArray[np.int64], groups: npt.NDArray[np.int64]) -> Iterator[tuple[slice, slice]]:
-    """Slices of some groups and of their places: about `PART` places each."""
+    """Yield slices of groups and of their places in the flat arrays: about `PART` places each."""
     first = 0
     while first < len(groups):
         last = max(first + 1, int(np.searchsorted(starts, starts[first] + PART)))

@@ -1,4 +1,4 @@
-"""The text that pieces write: bytes as characters, and the places of unknown pieces."""
+"""The text of pieces: byte pieces as characters, and the places of unknown pieces."""
 
 import codecs
 import contextlib
@@ -14,9 +14,9 @@ from nmt.text.spans import Span
 def around_unknown(
     unknown: Sequence[int], text: str, begins: Sequence[int], ends: Sequence[int], normal: str
 ) -> tuple[list[int], ...]:
-    """The places in the normalised sentence of pieces at `begins` to `ends` of their own text.
+    """Move the places `begins` and `ends` of pieces in their `text` to places in the normalised sentence `normal`.
 
-    The pieces with the numbers `unknown` are as long as what lies between the known ones.
+    Pieces with the indices `unknown` get all characters between the known pieces.
     """
     nexts = dict(pairwise([*unknown, None]))
     moved: list[Span] = []
@@ -38,7 +38,7 @@ def around_unknown(
 def characters(
     values: npt.NDArray[np.int64], run_starts: npt.NDArray[np.bool_]
 ) -> tuple[list[str], npt.NDArray[np.bool_]]:
-    """The characters that runs of bytes spell (U+FFFD where a run is not UTF-8), and which bytes begin one."""
+    """Decode runs of bytes to characters (U+FFFD for invalid UTF-8); also returns which bytes begin a character."""
     data = values.astype(np.uint8).tobytes()
     first = (values & 0xC0) != 0x80
     if first[run_starts].all():
@@ -52,6 +52,6 @@ def characters(
         pending = bool(decoder.getstate()[0])
         owners.append(len(text) if pending else len(text) - 1)
     text += decoder.decode(b"", final=True)
-    # Usually one character; half a surrogate is two.
+    # Each part is usually one character; half a surrogate gives two.
     ends = [*sorted(set(owners))[1:], len(text)]
     return [text[begin:end] for begin, end in pairwise([0, *ends])], np.diff(owners, prepend=-1) > 0

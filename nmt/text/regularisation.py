@@ -1,4 +1,4 @@
-"""Subword sampling: random segmentations, so that a small corpus shows its words in many forms.
+"""Subword sampling: random segmentations, so that words occur in many forms, for training on small corpora.
 
 Used by `tokenizer.Vocabulary.sample` in training. SentencePiece samples too, but its generator belongs to a thread
 and is seeded once (its issues 540 and 635), so that no run could be resumed. Here, equal seeds give equal samples.
@@ -13,13 +13,13 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-#: What SentencePiece adds to the lowest score for a character that has no piece.
+#: Added to the lowest score for a character without a piece, as in SentencePiece.
 _UNKNOWN_PENALTY = -10.0
-#: Maximum number of samples of a word; the occurrences of a more frequent word share them.
+#: Maximum number of samples of a word; the occurrences of a more frequent word share these samples.
 _FORMS = 64
 #: Longer words are cut: the time of BPE-dropout grows with the square of their length.
 _LONGEST = 500
-#: Characters of the words whose lattices are cached, some 500 bytes each.
+#: Total characters of the words whose lattices are cached; each takes some 500 bytes.
 _CACHED = 500_000
 
 
@@ -28,9 +28,9 @@ class Sampler(ABC):
 
     Args:
         pieces: id and score of every piece that is text.
-        spelling: for characters without a piece, the ids that stand for one (its bytes, or the unknown).
-        space: the character that stands for a space.
-        symbols: pieces that are never cut, wherever they stand.
+        spelling: gives the ids of a character without a piece (its bytes, or the unknown piece).
+        space: the character that represents a space.
+        symbols: pieces that are never cut, even within a word.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Sampler(ABC):
         self._cut = re.compile(f"({'|'.join(map(re.escape, sorted(symbols, key=len, reverse=True)))})")
         self._spelling = spelling
         inner = any(space in piece[1:] for piece in pieces)
-        # Pieces that reach from word to word need whole sentences.
+        # If pieces can span several words, whole sentences are segmented.
         self._word = re.compile(f"(?s).{{1,{_LONGEST}}}" if inner else f"{space}?[^{space}]{{1,{_LONGEST}}}|{space}")
 
     @abstractmethod
@@ -63,7 +63,7 @@ class Sampler(ABC):
         return [
             list(
                 itertools.chain.from_iterable(
-                    # A rare word uses up its forms, a frequent one goes through them at random.
+                    # A rare word uses each sample once; a frequent word chooses among its samples at random.
                     forms[word].pop() if counts[word] <= _FORMS else generator.choice(forms[word])
                     for word in words
                 )
@@ -72,13 +72,13 @@ class Sampler(ABC):
         ]
 
     def _words(self, sentence: str) -> Iterator[str]:
-        """The words of a sentence, and its symbols."""
+        """Yield the words and symbols of a sentence."""
         for part in self._cut.split(sentence) if self._symbols else [sentence]:
             yield from [part] if part in self._symbols else self._word.findall(part)
 
 
 class Spelling:
-    """The ids of a character that has no piece of its own: its bytes if the vocabulary has bytes, else the unknown."""
+    """The ids of a character without a piece: its bytes if the vocabulary has all bytes, otherwise the unknown id."""
 
     def __init__(self, byte_ids: dict[int, int], unknown: int) -> None:
         self._bytes = byte_ids if len(byte_ids) == 256 else {}
@@ -89,9 +89,9 @@ class Spelling:
 
 
 class UnigramSampler(Sampler):
-    """p(x)^alpha over all segmentations x of a word, p the product of its pieces' probabilities (Kudo 2018, eq. 9).
+    """Samples a segmentation x of a word in proportion to p(x)^alpha, p the product of its pieces' probabilities.
 
-    Words are independent, so that drawing each is drawing the sentence.
+    See Kudo 2018, eq. 9. Words are independent, so that they can be sampled separately.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class UnigramSampler(Sampler):
         self._room = _CACHED
 
     def draw(self, word: str, alpha: float, generator: random.Random) -> list[int]:
-        """From the end of the word back, each piece in proportion to all ways that lead to it."""
+        """Sample pieces from the end of the word back, each by the total probability of all paths that lead to it."""
         lattice = self._lattices.get((word, alpha))
         if lattice is None:
             lattice = self._lattice(word, alpha)
@@ -145,7 +145,7 @@ class UnigramSampler(Sampler):
 
 
 class _Node:
-    """The pieces that end at one place of a word: where each starts, its ids, and their cumulative masses."""
+    """The pieces that end at one position of a word: their starts, their ids, and their cumulative probability mass."""
 
     __slots__ = ("ids", "masses", "starts")
 
@@ -156,12 +156,12 @@ class _Node:
 class MergeSampler(Sampler):
     """BPE-dropout (Provilkov et al. 2020, algorithm 1).
 
-    At every step each possible merge is left out with probability `alpha`, and the best of the others is done, until
-    none is left.
+    At every step, each possible merge is dropped with probability `alpha`, and the best remaining merge is applied,
+    until none remains.
     """
 
     def draw(self, word: str, alpha: float, generator: random.Random) -> list[int]:
-        """The pieces that the merges end with."""
+        """The ids of the pieces after all merges."""
         symbols = list(word)
         while len(symbols) > 1:
             best, position = -math.inf, -1

@@ -1,4 +1,4 @@
-"""Scripts of text: which one a text is written in, and whether it puts spaces between words.
+"""The script in which a text is written, and whether it has spaces between words.
 
 Used to count words or characters, to decide on separate vocabularies, and to choose BLEU's tokenizer.
 """
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import fontTools.unicodedata  # type: ignore[import-untyped]
 
-#: Scripts without spaces between words, and Hangul, with the codes of their languages; the first code is the usual one.
+#: Scripts without spaces between words, and Hangul, with their language codes, the usual code first.
 LANGUAGES = {
     "Han": ("zh", "zho", "chi", "cmn", "yue", "wuu", "nan", "hak", "gan", "hsn", "lzh"),
     "Japanese": ("ja", "jpn"),
@@ -23,13 +23,13 @@ LANGUAGES = {
 }
 _SCRIPT_OF_LANGUAGE = {code: script for script, codes in LANGUAGES.items() for code in codes}
 
-#: Lines that `script_of` reads of a long text.
+#: Lines of a long text that `script_of` samples.
 _SAMPLE = 20_000
-#: Share of letters that gives a text a script without spaces: names in Latin letters are long beside Han.
+#: Share of letters that decides for a script without spaces: names in Latin letters have more letters than Han words.
 _DECISIVE = 0.25
 #: Share of letters that confirms the script of a language.
 _CONFIRMING = 0.1
-#: Share of kana that tells Japanese from Chinese, among kana and Han characters.
+#: Share of kana among kana and Han characters that distinguishes Japanese from Chinese.
 _KANA = 0.05
 #: Characters of an average word.
 _WORD_LENGTHS, _WORD_LENGTH = {"Han": 1.7, "Japanese": 2.2}, 4.5
@@ -53,13 +53,13 @@ def script(letter: str) -> str:
 
 
 def _script_of_letter(character: str) -> str:
-    """As `script`, "Kana" for both kinds of kana; "" for what is no letter."""
+    """The script of a letter as in `script`, but "Kana" for both kinds of kana; "" for other characters."""
     name = script(character) if character.isalpha() else ""
     return "Kana" if name in ("Hiragana", "Katakana") else name
 
 
 def _count_scripts(lines: Sequence[str]) -> Counter[str]:
-    """Letters of each script in a sample of the lines; kana make the Han characters beside them Japanese."""
+    """Count the letters of each script in a sample of lines; with enough kana, Han characters count as Japanese."""
     characters: Counter[str] = Counter()
     for line in lines[:: len(lines) // _SAMPLE + 1]:
         characters.update(line)
@@ -77,9 +77,9 @@ def script_of(lines: Sequence[str], language: str = "") -> str:
     """Determine the script of a text: one of `LANGUAGES`, "Latin", "Cyrillic" ...; "" for a text without letters.
 
     Args:
-        lines: of the text; a long text is sampled.
-        language: code of its supposed language, whose script is confirmed by fewer letters than another needs. Japanese
-            may consist of Han characters.
+        lines: the lines of the text; a long text is sampled.
+        language: code of the supposed language. Fewer letters are needed to confirm its script than for another script.
+            Japanese may consist of Han characters.
     """
     counts = _count_scripts(lines)
     letters = counts.total()
@@ -96,9 +96,9 @@ def script_of(lines: Sequence[str], language: str = "") -> str:
 
 
 def language_by_script(lines: Sequence[str], language: str) -> str:
-    """The code `language` if it agrees with the script of the text, otherwise a code that does.
+    """The code `language` if it agrees with the script of the text, otherwise a code that agrees.
 
-    A text with spaces between words is "und" (undetermined) if `language` is written without them.
+    The code is "und" (undetermined) if `language` is written without spaces and the text is in a script with spaces.
     """
     script, expected = script_of(lines, language), script_of_language(language)
     if not script or script == expected or (script not in LANGUAGES and not expected):
@@ -107,10 +107,10 @@ def language_by_script(lines: Sequence[str], language: str) -> str:
 
 
 def unspaced(text: str) -> bool:
-    """Whether a text puts no spaces between words, so that splitting at white space would give sentences.
+    """Whether a text has no spaces between words, so that splitting at white space would give sentences.
 
-    True if most letters are of such a script and the words at white space are long: Chinese that somebody has
-    segmented (as in "\u6211 \u7231 \u4f60") has words like any other text.
+    True if most letters belong to such a script and the parts between spaces are long: segmented Chinese (as in
+    "\u6211 \u7231 \u4f60") has words like any other text.
     """
     scripts = [script for script in map(_script_of_letter, text) if script]
     letters = sum(script == "Kana" or (script in LANGUAGES and script != "Hangul") for script in scripts)
@@ -139,7 +139,7 @@ def lengths(lines: Sequence[str]) -> Lengths:
     if script in LANGUAGES and script != "Hangul":
         characters = [sum(not character.isspace() for character in line) for line in lines]
         per_word = _WORD_LENGTHS.get(script, _WORD_LENGTH)
-        # Text that somebody has segmented has words like any other.
+        # Segmented text has words like any other text.
         if sum(characters) > 2 * per_word * sum(words):
             return Lengths(characters, "characters", per_word)
     return Lengths(words, "words", 1.0)

@@ -1,7 +1,7 @@
-"""A text of several lines and sentences -> its sentences, and the white space between them.
+"""Splits a text into sentences and the white space between them.
 
-The marks are Unicode's. After an abbreviation or a number the sentence goes on if in doubt: a model translates two
-sentences at once better than half of one.
+The punctuation marks are those of Unicode. After an abbreviation or a number, a doubtful sentence is not split: a model
+translates two sentences at once better than half a sentence.
 """
 
 import re
@@ -12,7 +12,7 @@ from nmt.text.scripts import base_language
 
 #: Marks after which a sentence ends even without a space: Han, Devanagari, Arabic, Ethiopic, Khmer and Myanmar.
 FULL_STOPS = "。！？｡।؟۔።។៕။"
-#: Marks after which it ends before a space.
+#: Marks after which a sentence ends if a space follows.
 _MARKS = f"{FULL_STOPS}.!?…‼⁇⁈⁉॥։．"
 _OPENING = "\"'“”‘’„‚«»‹›([{「『（【《〈¿¡*_-–—"
 _CLOSING = "\"'“”‘’«»‹›)]}」』）】》〉*_"
@@ -28,11 +28,11 @@ _BEFORE_NUMBERS = re.compile("no|art|abs|fig|vol|sec|op|cap|jan|feb|mar|apr|jun|
 
 
 def split_sentences(text: str, language: str = "", lines_only: bool = False) -> Iterator[tuple[str, str]]:
-    """Yield each sentence with the white space after it; they add up to the text.
+    """Yield each sentence and the white space after it; concatenated, they give the text.
 
     Args:
-        text: of any length; the time is linear. The first sentence is empty if it begins with white space.
-        language: its code, which decides about full stops after numbers; "" if it is not known.
+        text: a text of any length; the time is linear. If it begins with white space, the first sentence is empty.
+        language: language code, which decides whether a full stop after a number is an ordinal's; "" if unknown.
         lines_only: end sentences at line breaks only.
     """
     tokens = [token for token in _TOKEN.findall(text) if token]
@@ -64,7 +64,7 @@ def has_several(text: str, language: str = "") -> bool:
 
 
 def _ends(sentence: Sequence[str], following: str, language: str) -> bool:
-    """Whether a sentence ends before a word. If it began with a small letter, the next one may."""
+    """Whether a sentence ends before `following`; before a lower-case word, only if it also begins in lower case."""
     core = sentence[-1].rstrip(_CLOSING)
     stem = core.rstrip(_MARKS)
     first = following.lstrip(_OPENING)[:1]
@@ -77,7 +77,7 @@ def _ends(sentence: Sequence[str], following: str, language: str) -> bool:
 
 
 def _abbreviated(word: str, before_number: bool, language: str, alone: bool) -> bool:
-    """Whether a full stop belongs to the word before it: an abbreviation, an initial, an ordinal, a list's number."""
+    """Whether a full stop belongs to the word before it: abbreviation, initial, ordinal, or number of a list item."""
     low = word.lower()
     if word.isdigit():
         return alone or (len(word) < 3 and base_language(language) not in _PLAIN_ORDINALS)

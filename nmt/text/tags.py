@@ -1,6 +1,6 @@
-"""Tags at characters of a plain text: markup that no model sees.
+"""Tags at positions of a plain text: markup that no model sees.
 
-A reader of a format makes segments of a file. `nmt.alignment.tag_projection` finds the places in a translation.
+The reader of a file format makes segments. `nmt.alignment.tag_projection` finds the positions in a translation.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -11,11 +11,11 @@ class Tag(NamedTuple):
     """A pair of tags around the characters [start, end) of a text, or a lone tag.
 
     Attributes:
-        start, end: in characters of the text. A lone tag has no characters, or one white space whose place it takes.
+        start, end: span in characters. The span of a lone tag is empty, or one white space that the tag replaces.
         opening: the markup before the characters, or the lone tag.
-        closing: the markup after them; "" for a lone tag.
-        depth: how many pairs are around it; -1 if the spans tell. They do not tell whether an empty tag at the end of a
-            pair is inside: it is taken as outside.
+        closing: the markup after the characters; "" for a lone tag.
+        depth: number of pairs around the tag; -1 to derive it from the spans. Then an empty tag at the end of a pair,
+            which may be inside or outside, counts as outside.
     """
 
     start: int
@@ -40,13 +40,13 @@ def nested(tags: Sequence[Tag]) -> Iterator[Tag]:
 
 
 class Segment(NamedTuple):
-    """A plain text that is translated as a whole, and its tags, in the order in which they open."""
+    """A plain text that is translated as a whole, with its tags in the order in which they open."""
 
     text: str
     tags: Sequence[Tag] = ()
 
     def render(self, escape: Callable[[str], str] = str) -> str:
-        """The text with its tags; `escape` spells text in the format."""
+        """The text with its tags; `escape` escapes plain text for the format."""
         parts: list[str] = []
         around: list[Tag] = []
         position = 0

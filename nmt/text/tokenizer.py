@@ -1,6 +1,6 @@
-"""Strings to token ids and back; with `tokenizer_trainer.py`, the only file that knows SentencePiece.
+"""Strings to token ids and back. Besides `tokenizer_trainer.py`, only this module uses SentencePiece.
 
-A `Vocabulary` is the SentencePiece model of one side, a `Tokenizer` the pair of them.
+A `Vocabulary` is the SentencePiece model of one side; a `Tokenizer` is the pair of both sides.
 """
 
 import hashlib
@@ -32,12 +32,12 @@ SPECIAL_PIECES = ("<pad>", "<unk>", "<s>", "</s>")
 SPACE = "\u2581"
 _LITERAL = "\ufdd0"
 
-#: What follows the model of a tokenizer that reads canonical text: a field of the format that SentencePiece ignores.
+#: Appended to the model of a tokenizer that reads canonical text: a protobuf field that SentencePiece ignores.
 CANONICAL = b"\xc2\x3e\x09canonical"
 
 
 def protect(sentence: str) -> str:
-    """The sentence for SentencePiece, with U+2581 replaced: see `SPACE`."""
+    """Replace U+2581 in a sentence for SentencePiece; see `SPACE`."""
     return sentence.replace(SPACE, _LITERAL) if SPACE in sentence else sentence
 
 
@@ -46,7 +46,7 @@ class Vocabulary:
 
     Args:
         model: the serialised model, with the ids PAD, UNK, BOS, EOS (see `tokenizer_trainer.py`).
-        name: of the model in error messages.
+        name: name of the model in error messages.
 
     Raises:
         UserError: `model` is not a SentencePiece model, or has other special ids.
@@ -70,11 +70,11 @@ class Vocabulary:
         self.canonical = model.endswith(CANONICAL)
         self._processor = processor
         self.size = len(self._pieces)
-        # The byte of each token, -1 if it is none.
+        # The byte of each token; -1 for tokens that are not bytes.
         self._bytes = np.array(
             [int(piece[3:-1], 16) if processor.is_byte(token) else -1 for token, piece in enumerate(self._pieces)]
         )
-        # What the other tokens say: nothing for the specials, a mark for unknown text, else the piece itself.
+        # The text of each token: empty for specials, a mark for the unknown token, otherwise the piece itself.
         self._texts = [
             "" if processor.is_control(token) or processor.is_unused(token) else piece
             for token, piece in enumerate(self._pieces)
@@ -95,22 +95,22 @@ class Vocabulary:
 
     @cached_property
     def fingerprint(self) -> str:
-        """sha256 of the serialised model."""
+        """SHA-256 of the serialised model."""
         return hashlib.sha256(self.model).hexdigest()
 
     @cached_property
     def folds_case(self) -> bool:
-        """Whether text comes back in lower case, whatever its case was (`tokenizer.normalization=nmt_nfkc_cf`)."""
+        """Whether decoded text is always in lower case (`tokenizer.normalization=nmt_nfkc_cf`)."""
         return "A" not in str(self._processor.normalize("A"))
 
     @property
     def can_sample(self) -> bool:
-        """Whether a word can be cut in more than one way (unigram and BPE; not char, not word)."""
+        """Whether a word can have more than one segmentation (unigram and BPE; not char or word)."""
         return self._sampler is not None
 
     @cached_property
     def _sampler(self) -> Sampler | None:
-        # Loaded here only: needs protobuf, and only training with subword sampling comes by.
+        # Imported here, since it needs protobuf, and only training with subword sampling uses it.
         import sentencepiece.sentencepiece_model_pb2 as generated
 
         messages: Any = generated  # it has no type information
@@ -129,19 +129,19 @@ class Vocabulary:
         return samplers[kind](pieces, Spelling(byte_ids, UNK), SPACE, symbols)
 
     def plain(self, sentence: str) -> str:
-        """The sentence as the model reads and writes it: canonical, unless the model is marked otherwise."""
+        """The sentence as the model reads and writes it: canonical if the model is marked so."""
         return canonical(sentence) if self.canonical else sentence
 
     def encode(self, sentences: Sequence[str], threads: int = 1) -> list[list[int]]:
         """The token ids of each sentence, without BOS and EOS; the same whatever `threads` is."""
         lines = [protect(self.plain(sentence)) for sentence in sentences]
-        if threads <= 1:  # a list starts a thread, which takes longer than a hundred short lines
+        if threads <= 1:  # encoding a list starts a thread, which takes longer than encoding a hundred short lines
             return list(map(self._processor.encode, lines))
         encoded: list[list[int]] = self._processor.encode(lines, num_threads=threads)
         return encoded
 
     def unknown(self, sentences: Sequence[str]) -> Iterator[list[str]]:
-        """What no piece spells in each sentence: characters that are bytes, and unknown words."""
+        """Yield the distinct parts of each sentence without a piece: characters spelt as bytes, and unknown words."""
         for sentence, tokens in zip(sentences, self.encode(sentences), strict=True):
             at = [number for number, token in enumerate(tokens) if token == UNK or self._bytes[token] >= 0]
             spans = self.spans(tokens, sentence) if at else []
@@ -149,12 +149,11 @@ class Vocabulary:
             yield list(dict.fromkeys(filter(None, texts)))
 
     def sample(self, sentences: Sequence[str], alpha: float, seed: int) -> list[list[int]]:
-        """Subword regularisation: `encode` that cuts at random, the same for the same arguments.
+        """Subword regularisation: encode with random segmentations, the same for the same arguments.
 
-        Unigram models draw from all segmentations with probability p(x)^alpha (Kudo 2018): the smaller
-        `alpha`, the more varied; 0.2 to 0.5 is usual.  BPE models drop each merge with probability `alpha`
-        (Provilkov et al. 2020): the larger, the more varied; 0.1 is usual.  0 turns it off, and character and
-        word models have but one segmentation.
+        Unigram models draw from all segmentations in proportion to p(x)^alpha (Kudo 2018): the smaller `alpha`, the
+        more varied; 0.2 to 0.5 is usual. BPE models drop each merge with probability `alpha` (Provilkov et al. 2020):
+        the larger, the more varied; 0.1 is usual. 0 turns it off; character and word models have one segmentation.
         """
         if alpha <= 0 or self._sampler is None:
             return self.encode(sentences)
@@ -162,17 +161,17 @@ class Vocabulary:
         return self._sampler.sample(lines, alpha, seed)
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """The text of `tokens`, one line: no line feed is in it, whatever the tokens; specials say nothing.
+        """The text of `tokens`, without line feeds for any tokens; specials have no text.
 
         `decode(encode([x])[0]) == plain(x)` for every line of text under identity normalisation with byte fallback.
         """
         return self._spell(tokens)[0].removeprefix(" ")
 
     def beginnings(self, prefix: str) -> list[dict[int, int]]:
-        """What texts that begin with `prefix` may begin with: state -> {token: next state}.
+        """The tokens with which a text may begin that has the prefix `prefix`: state -> {token: next state}.
 
-        State n follows the first n tokens of `encode(prefix)`. There the next one may come, or any token that shows
-        the rest of the prefix and more, which leads beyond the last state; so a prefix may end within a token.
+        State n follows the first n tokens of `encode(prefix)`. It allows the next of these tokens, or any token whose
+        text begins with the rest of the prefix and leads beyond the last state: a prefix may end within a token.
 
         Raises:
             UserError: the model has no pieces for the prefix.
@@ -200,7 +199,7 @@ class Vocabulary:
 
     @cached_property
     def _sorted(self) -> list[tuple[str, int]]:
-        """What each token shows that is no byte and may be produced, sorted, with the token."""
+        """The sorted texts of all tokens that may be produced and are not bytes, each with its token."""
         hidden = {EOS, *self.forbidden}
         return sorted(
             (text, token) for token, text in enumerate(self._texts) if token not in hidden and self._bytes[token] < 0
@@ -228,19 +227,19 @@ class Vocabulary:
         return words_of(*self.spell(tokens))
 
     def spell(self, tokens: Sequence[int]) -> tuple[str, list[Span | None]]:
-        """`decode(tokens)`, and the characters of it that each token shows; None for specials.
+        """`decode(tokens)`, and the span of each token in this text; None for specials.
 
-        The bytes of a character share it. White space around what a token shows is not part of its span: a lone
-        U+2581 is empty, after its space.
+        The bytes of a character share its span. White space at the ends of a token is not part of its span: a lone
+        U+2581 has an empty span after its space.
         """
         text, begins, ends = self._spell(tokens)
         sentence = text.removeprefix(" ")
         return sentence, self._placed(tokens, sentence, begins, ends, len(text) - len(sentence))
 
     def spans(self, tokens: Sequence[int], sentence: str) -> list[Span | None]:
-        """As `spell`, the characters of the `sentence` that `tokens`, or these and more, are the encoding of.
+        """The span of each token in `sentence`, as in `spell`; `tokens` are its encoding, or the beginning of it.
 
-        Where the model normalises, pieces that come from one character share it.
+        If the model normalises text, pieces that come from one character share its span.
         """
         plain = self.plain(sentence)
         if plain != sentence:
@@ -253,7 +252,7 @@ class Vocabulary:
         if unknown := [number for number, token in enumerate(tokens) if token == UNK]:
             begins, ends = around_unknown(unknown, text, begins, ends, _readable(normal))
         offsets, first, last = np.array(offsets_of_normal), np.array(begins, np.intp), np.array(ends, np.intp)
-        # Of several characters that come from one, all but the last have no length.
+        # If normalisation makes several characters of one, all but the last have equal offsets at both ends.
         shared = (first < last) & (last < len(normal)) & (offsets[last] == offsets[first])
         last = np.where(shared, np.searchsorted(offsets[: len(normal)], offsets[first], side="right"), last)
         return self._trimmed(tokens, sentence, offsets[first].tolist(), offsets[last].tolist())
@@ -261,7 +260,7 @@ class Vocabulary:
     def _placed(
         self, tokens: Sequence[int], text: str, begins: Sequence[int], ends: Sequence[int], offset: int
     ) -> list[Span | None]:
-        """`_trimmed` where the tokens alone have written `text`, most of which begin with one space or none."""
+        """A faster `_trimmed` for a `text` that the tokens spell themselves, if each begins with at most one space."""
         leads = [self._leads[token] for token in tokens]
         if None in leads:
             return self._trimmed(tokens, text, begins, ends, offset)
@@ -290,7 +289,7 @@ class Vocabulary:
         return spans
 
     def _spell(self, tokens: Sequence[int]) -> tuple[str, list[int], list[int]]:
-        """The text, with the space that SentencePiece puts before it, and where each token begins and ends there.
+        """The text, with SentencePiece's space at the beginning, and the begin and the end of each token in it.
 
         The bytes of a character share its place.
         """
@@ -310,18 +309,18 @@ class Vocabulary:
 
     @cached_property
     def shows(self) -> list[bytes]:
-        """What each token adds to a text, in UTF-8."""
+        """The bytes, in UTF-8, that each token adds to a text."""
         texts = zip(self._texts, self._bytes.tolist(), strict=True)
         return [text.replace(SPACE, " ").encode() if byte < 0 else bytes([byte]) for text, byte in texts]
 
     @cached_property
     def _texts_without_bytes(self) -> list[str]:
-        """What each token shows; nothing for bytes, which show something together."""
+        """The text of each token; "" for bytes, which only together make a character."""
         return [text if byte < 0 else "" for text, byte in zip(self._texts, self._bytes.tolist(), strict=True)]
 
     @cached_property
     def _leads(self) -> list[int | None]:
-        """How many spaces each token begins with; -1 if it shows nothing, None for bytes and if it has other spaces."""
+        """The number of leading spaces of each token; -1 without text, None for bytes and tokens with other spaces."""
 
         def lead(token: int, text: str) -> int | None:
             if not self._texts[token]:
@@ -336,12 +335,12 @@ class Vocabulary:
 
 
 def _readable(text: str) -> str:
-    """What SentencePiece has written, as people write it, in one line."""
+    """Replace the marks of SentencePiece by ordinary characters, and line feeds by spaces."""
     return text.replace(SPACE, " ").replace(_LITERAL, SPACE).replace("\n", " ")
 
 
 class Tokenizer(NamedTuple):
-    """The vocabularies of both sides; `joint` where they are one and the same model."""
+    """The vocabularies of both sides; `joint` if both are the same model."""
 
     source: Vocabulary
     target: Vocabulary
@@ -349,11 +348,11 @@ class Tokenizer(NamedTuple):
 
     @property
     def fingerprint(self) -> str:
-        """Changes when either model does."""
+        """The fingerprints of both models."""
         return f"{self.source.fingerprint}-{self.target.fingerprint}"
 
     def save(self, folder: Path) -> None:
-        """Write tokenizer.model, or source.model and target.model, into `folder` (or raises UserError)."""
+        """Write tokenizer.model, or source.model and target.model, into `folder` (UserError if that fails)."""
         if self.joint:
             write_bytes(folder / "tokenizer.model", self.source.model)
         else:
@@ -377,12 +376,12 @@ def load_tokenizer(folder: Path) -> Tokenizer:
 
 
 def load_vocabulary(path: Path) -> Vocabulary:
-    """Read one model with this project's special ids (UserError if it is missing, damaged or another)."""
+    """Read a model with this project's special ids (UserError if it is missing, damaged or has other ids)."""
     return Vocabulary(read_model(path), str(path))
 
 
 def read_model(path: Path) -> bytes:
-    """The bytes of a model file (UserError if it cannot be read, or is a run's and damaged by its checksum)."""
+    """The bytes of a model file (UserError if it cannot be read, or if a run's checksum shows that it is damaged)."""
     check(path)
     try:
         return path.read_bytes()

@@ -1,6 +1,6 @@
-"""Trains the tokenizer of a run on its training text, or takes an existing SentencePiece model.
+"""Trains the tokenizer of a run on its training text, or uses an existing SentencePiece model.
 
-Runs once, before anything is tokenised. The run folder stores the result.
+This happens once, before anything is tokenised. The run folder stores the result.
 """
 
 import io
@@ -35,8 +35,8 @@ from nmt.text.tokenizer import (
 MODEL_TYPES = ("unigram", "bpe", "char", "word")
 NORMALIZATIONS = ("identity", "nfkc", "nmt_nfkc", "nfkc_cf", "nmt_nfkc_cf")
 
-#: The last digits of sums in unigram training depend on the number of threads: a fixed number gives the same model for
-#: the same text on every machine.
+#: Sums in unigram training depend in their last digits on the number of threads: a fixed number gives the same model
+#: for the same text on every machine.
 _THREADS = 2
 #: Bytes; SentencePiece ignores longer sentences in training.
 _LONGEST = 1 << 16
@@ -51,14 +51,14 @@ class TokenizerTrainer:
 
     Args:
         model_type: "unigram" (Kudo 2018), "bpe" (Sennrich et al. 2016), "char" or "word".
-        vocabulary_size: pieces per model, including the 4 specials and the 256 bytes; adjusted to the text: never
-            below the characters that need pieces, never above what the text gives.
-        joint: one model for both languages, or one per side.
+        vocabulary_size: pieces per model, including the 4 specials and the 256 bytes; increased if the characters of
+            the text need more pieces, reduced if the text has too few.
+        joint: one model for both languages instead of one per side.
         canonical: read canonically equivalent text as equal, without invisible characters (`nmt.text.canonical`).
         normalization: SentencePiece's normalisation of text before segmentation; "identity" leaves it unchanged.
         character_coverage: share of the text's characters that get pieces; bytes spell the others.
-        sample_sentences: maximum number of sentences per side to train on; of more, a fixed random sample.
-        sample_characters: maximum number of their characters per side, about; training takes some 25 bytes each.
+        sample_sentences: maximum number of sentences per side to train on; more are sampled with a fixed seed.
+        sample_characters: approximate maximum of characters per side; training takes some 25 bytes each.
         split_digits: make every digit a piece (unigram and BPE), so that unseen numbers are copied too.
         sampling: subword sampling while the translator trains (see `Vocabulary.sample`); 0 for none.
         model: an existing model file for both sides, or a list of two, source and target, instead of training.
@@ -117,7 +117,7 @@ class TokenizerTrainer:
         return Tokenizer(first, second, joint=False), source_notes + target_notes
 
     def _existing(self) -> tuple[Tokenizer, list[str]]:
-        """The models in the files of `model`."""
+        """Read the models in the files of `model`; also returns notes for the user."""
         vocabularies, notes = list[Vocabulary](), list[str]()
         for path in self.models:
             vocabulary = Vocabulary(self._marked(renumber(read_model(Path(path).expanduser()), path)), path)
@@ -128,7 +128,7 @@ class TokenizerTrainer:
         return Tokenizer(vocabularies[0], vocabularies[-1], joint=len(vocabularies) == 1), notes
 
     def _sample(self, sentences: Sequence[str]) -> tuple[list[str], int]:
-        """A sample of the sentences with text, in order, as large as is allowed, and the number of all with text."""
+        """The largest allowed sample of the sentences with text, in order, and the number of sentences with text."""
         count = characters = 0
         for line in sentences:
             if not shows_nothing(line):
@@ -137,7 +137,7 @@ class TokenizerTrainer:
         rows: Iterable[int] = range(count)
         if count > size:
             rows = sorted(random.Random(0).sample(range(count), size))
-        # Read twice, since all lines may not have room in memory.
+        # The sentences are read twice, since they may not fit into memory.
         lines = (line for line in sentences if not shows_nothing(line))
         sample, at = [], 0
         for row in rows:
@@ -147,7 +147,7 @@ class TokenizerTrainer:
         return sample, count
 
     def _fit(self, sentences: list[str], what: str, of: int) -> tuple[Vocabulary, list[str]]:
-        """One model, its size adjusted to the text if necessary; the sentences are some `of` so many."""
+        """Train a model, with its size adjusted to the text; `sentences` are a sample of `of` sentences."""
         if not sentences:
             raise UserError("The training text is empty: a vocabulary needs text.")
         wanted = self.vocabulary_size
@@ -193,14 +193,14 @@ class TokenizerTrainer:
         return vocabulary, notes
 
     def _run(self, sentences: Iterable[str], size: int) -> bytes:
-        """The serialised model (RuntimeError if SentencePiece rejects the text)."""
+        """Train and serialise a model (RuntimeError if SentencePiece rejects the text)."""
         model = io.BytesIO()
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=iter(sentences),
             model_writer=model,
             model_type=self.model_type,
             vocab_size=size,
-            # A text too small for the size gives a smaller model instead of an error.
+            # A text that is too small for this size gives a smaller model instead of an error.
             hard_vocab_limit=False,
             byte_fallback=True,
             character_coverage=float(self.character_coverage),
@@ -223,12 +223,12 @@ class TokenizerTrainer:
         return self._marked(model.getvalue())
 
     def _marked(self, model: bytes) -> bytes:
-        """The model, marked as `canonical` says."""
+        """The model with the mark `CANONICAL` if `canonical`, otherwise without it."""
         return model.removesuffix(CANONICAL) + CANONICAL * self.canonical
 
 
 def renumber(model: bytes, name: str) -> bytes:
-    """A SentencePiece model of another project with the special ids of this one.
+    """Renumber a SentencePiece model of another project, so that it has the special ids of this project.
 
     Raises:
         UserError: `model` is not a SentencePiece model, or has no piece for unknown text.
@@ -267,7 +267,7 @@ def renumber(model: bytes, name: str) -> bytes:
 
 
 def _allowed_size(message: str, size: int) -> int | None:
-    """The size that SentencePiece's message about `size` names or implies; None if size is not the problem."""
+    """The valid size that SentencePiece's message about `size` states or implies; None if size is not the problem."""
     if match := re.search(r"required_chars\. \d+ vs (\d+)|value <= (\d+)", message):
         return int(match[1] or match[2])
     if "vocab_size" in message and size < 512:  # char and word models: no room for the bytes
