@@ -90,7 +90,7 @@ class Translation(NamedTuple):
             source only.
         log_probs: [T] natural-log probabilities of the target pieces; from forced decoding only.
         best_log_probs: [T] log-probabilities of the most probable pieces at the same places; from forced decoding only.
-        other_log_probs: [T] log-probabilities of the most probable other pieces; only after `predict_again`.
+        other_log_probs: [T] log-probabilities of the most probable other pieces; only if pieces are predicted again.
         cut: whether the length limit of search ended the translation; false under forced decoding.
         pins: the source slots that the user allowed for single steps, by step.
         tagged: the translation with the tags of its source; see `nmt.alignment.tagged_lines`.
