@@ -3,7 +3,7 @@
     python scripts/attack.py flips [count=300] [seed=1]       flipped bits in each file of a run (only=NAME: in one)
     python scripts/attack.py kills [count=50] [seed=1]        SIGKILLs in one training, at any time
     python scripts/attack.py strangers [count=60]             runs that try to leave their folder
-    python scripts/attack.py fuzz [count=10000] [seed=1]      inputs each for translating, for data and for reading runs
+    python scripts/attack.py fuzz [count=10000] [seed=1]      lines to translate, and files of pairs to train on
     python scripts/attack.py requests [count=30] [seed=1]     abandoned and incomplete requests to a server, other sites
 
 Each attack prints rows of a Markdown table: its target, attempts, outcomes, and failures of nmt. If nmt fails, the
