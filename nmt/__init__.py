@@ -12,7 +12,7 @@ __all__ = ["Explanation", "Inspection", "Pin", "RunTranslator", "TranslatedSente
 
 
 def __getattr__(name: str) -> Any:
-    """`nmt.train`, and what `nmt.api` has, loaded when it is first asked for: `import nmt` alone loads no library."""
+    """Import `nmt.train` and the names of `nmt.api` at their first use, so that `import nmt` loads no library."""
     if name == "train":
         return import_module("nmt.train")
     if name not in __all__:

@@ -1,6 +1,6 @@
-"""The Python interface: a translator from a run, whose translations have heatmaps and links.
+"""The Python interface: translators from runs, whose translations have heatmaps and links.
 
-It has the settings of the commands. `import nmt` provides the public names of this file.
+Settings are the same as for the commands. `import nmt` provides the public names of this module.
 """
 
 import warnings
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
     from nmt.inspection.document import Style
     from nmt.inspection.doubt import DoubtModel
 
-#: A file of terms, or source term -> target term or its forms.
+#: A file of terms, or a mapping of source terms to a target term or its forms.
 Terms = str | Path | Mapping[str, str | Sequence[str]]
-#: A file of pairs, or source -> translation.
+#: A file of pairs, or a mapping of sources to translations.
 Pairs = str | Path | Mapping[str, str]
-# Settings of `nmt.translate` for the output of translations, which nmt.load does not take.
+# Settings of `nmt.translate` for input and output, which nmt.load does not accept.
 _OF_THE_COMMAND = (
     *("run", "input", "input_format", "output", "alignments", "heatmaps", "view", "head", "shift", "prefix", "format"),
     *("tags", "scores", "weights", "include", "documents", "show", "resume", "invalid", "heatmap_format", "glossary"),
@@ -52,11 +52,11 @@ _OF_THE_COMMAND = (
 
 
 def load(run: str | Path | Sequence[str | Path], *settings: str) -> "RunTranslator":
-    """The translator of a run, or of several as an ensemble.
+    """Load the translator of a run, or of several runs as an ensemble.
 
     Args:
-        run: a run folder, or a list of them.
-        settings: as on the command line of `nmt.translate`: "search.beam_size=10", "device=cpu".
+        run: a run folder, or a list of run folders.
+        settings: settings as on the command line of `nmt.translate`: "search.beam_size=10", "device=cpu".
 
     Raises:
         UserError: a run is missing or damaged, runs do not fit together, or a setting is invalid.
@@ -77,8 +77,8 @@ def load(run: str | Path | Sequence[str | Path], *settings: str) -> "RunTranslat
 class RunTranslator:
     """Translates lists of sentences.
 
-    A `context` holds the sentences before a sentence in its document, the nearest one last, for a run with context; it
-    is a UserError for a run that sees single sentences.
+    For a run with context, a `context` has the previous sentences of a sentence in its document, the nearest last. A
+    run that sees single sentences raises UserError for a context.
     """
 
     def __init__(
@@ -90,10 +90,10 @@ class RunTranslator:
         linker: Linker | None = None,
         keeps_words: bool = True,
     ) -> None:
-        """`head` is that of the word links in documents, `languages` are codes of source and target.
+        """`head` is the head for word links in documents; `languages` has the codes of source and target.
 
-        `doubts` is the model of the doubts of all translations but those with tags, whose words `linker` links.
-        `keeps_words`: the words before a step that "slots=" restricts stay those that are written without it.
+        `doubts` is the doubt model, for translations without tags; `linker` links words to place tags. With
+        `keeps_words`, the words before the first step that "slots=" restricts stay the same as without "slots=".
         """
         self._translator, self._head, self._languages, self._doubts = translator, head, languages, doubts
         self._linker, self._keeps_words = linker or Linker(head), keeps_words
@@ -109,10 +109,10 @@ class RunTranslator:
         tags: Literal["none", "html"] = "none",
         memory: Pairs | None = None,
     ) -> list[TranslatedSentence]:
-        """The best translation of each sentence; see `nbest`.
+        """Return the best translation of each sentence; see `nbest`.
 
-        With tags="html", sentences have HTML tags, which are not translated. `tagged` of a translation is its text with
-        the tags around the words that are linked to theirs.
+        With tags="html", sentences have HTML tags, which are not translated. The attribute `tagged` of a translation is
+        its text with these tags around the linked words.
         """
         if tags not in ("none", "html"):
             raise UserError(f'tags={tags}: must be "none" or "html".')
@@ -120,12 +120,12 @@ class RunTranslator:
         return [ranked[0] for ranked in self._nbest(*asked, tags)]
 
     def translate_documents(self, documents: Iterable[Iterable[str]]) -> list[list[TranslatedSentence]]:
-        """The best translations of the sentences of each document.
+        """Return the best translations of the sentences of each document.
 
-        A run with context sees the sentences before each one in its document. The order of the documents is free.
+        A run with context sees the previous sentences of each sentence in its document. Documents may be in any order.
 
         Args:
-            documents: for each document its sentences, in order; "" is translated as "", and is no context.
+            documents: for each document its sentences, in order; "" is translated as "", and is not used as context.
         """
         lists = python_text.lists_of_texts(documents, "documents")
         sentences = [sentence for document in lists for sentence in document]
@@ -135,7 +135,7 @@ class RunTranslator:
         return [[next(translations) for _ in document] for document in lists]
 
     def follow(self, documents: Followed = "blank") -> FollowedText:
-        """A translator of one text whose lines arrive one after the other, such as subtitles or a conversation."""
+        """Return a translator for a text whose lines arrive over time, such as subtitles or a conversation."""
         return FollowedText(self.translate, Follower(self._translator.context_sentences, _checked(documents)))
 
     def nbest(
@@ -148,26 +148,25 @@ class RunTranslator:
         keep: Sequence[Keep] = (),
         memory: Pairs | None = None,
     ) -> list[list[TranslatedSentence]]:
-        """The N translations of each sentence, best first, with "search.nbest=N": different texts, or fewer.
+        """Return the n-best list of each sentence, best first: with "search.nbest=N" up to N different texts.
 
         Args:
             sentences: one line of text each, in a list, a tuple, an iterator, an array or a column of a table, by
                 position.
-            prefixes: the beginning of each translation; "" for no prefix. () for no prefixes at all.
+            prefixes: the beginning of each translation, "" for no prefix; () for no prefixes at all.
             contexts: the context of each sentence, see the class; () for none.
-            documents: in place of contexts, how sentences belong together: "one" document, or "blank" with an empty
-                sentence after each document. "none" translates each sentence alone. So does None, which warns of it
-                if a run with context is given several sentences.
-            glossary: terms that translations must use: a file (.tsv, .csv or .tbx), or a mapping of source terms, each
-                to a target term or a list of its forms. docs/glossary.md explains them.
-            keep: what to keep as it is: "placeholders", "numbers".
-            memory: pairs whose translations answer their sources, as they stand there: a file (.tmx, .tsv and what else
-                training reads), or a mapping. `remembered` of a translation says so.
+            documents: instead of contexts, how sentences form documents: "one", or "blank" with an empty sentence after
+                each. "none" translates sentences one by one; None, too, with a warning for runs with context.
+            glossary: terms that translations must use: a file (.tsv, .csv or .tbx), or a mapping of source terms to a
+                target term or a list of its forms. docs/glossary.md explains them.
+            keep: kinds of text that stay untranslated: "placeholders", "numbers".
+            memory: a translation memory: a file (.tmx, .tsv or another format of training data), or a mapping. Its
+                sources get their translations unchanged; the attribute `remembered` marks such translations.
 
         Raises:
-            TypeError: something is not text, with its place: "sentences[3]: a float, not text."
+            TypeError: an item is not text; the message names it: "sentences[3]: a float, not text."
             UserError: a sentence has a line break, the number of prefixes or contexts is not that of the sentences, the
-                model cannot write a prefix or a term, or the glossary has a mistake.
+                model has no pieces for a prefix or a term, or the glossary or memory is invalid.
         """
         return self._nbest(sentences, prefixes, contexts, documents, glossary, keep, memory)
 
@@ -211,7 +210,7 @@ class RunTranslator:
         include: Sequence[str] = ("alignment",),
         contexts: Iterable[Iterable[str]] = (),
     ) -> list[dict[str, Any]]:
-        """Translations as values that `json.dump` writes; docs/translation-json.md describes them.
+        """Translate; return values that `json.dump` can write. docs/translation-json.md describes them.
 
         Args:
             sentences: one line of text each; see `nbest`.
@@ -219,7 +218,7 @@ class RunTranslator:
             contexts: see `nbest`.
 
         Raises:
-            UserError: there is no such detail, or the contexts do not fit; see `nbest`.
+            UserError: a detail is unknown, or the contexts do not match the sentences; see `nbest`.
         """
         from nmt.inspection.details import documented, included, searched
 
@@ -233,7 +232,7 @@ class RunTranslator:
         return documents
 
     def inspect(self, sentence: str, context: Sequence[str] = ()) -> Inspection:
-        """Translate a sentence and keep all that is known; a notebook displays the viewer.
+        """Translate a sentence and keep all details; a notebook displays them in the viewer.
 
         Args:
             sentence: one line.
@@ -251,17 +250,17 @@ class RunTranslator:
         word: int | str | None = None,
         head: Head | None = None,
     ) -> Explanation:
-        """Explain each word of a translation: the attention beside gradient times input and erasure.
+        """Explain each word of a translation by attention, gradient times input and erasure.
 
         Args:
             sentence: one line with words.
-            translation: of the sentence; None for the translator's own.
+            translation: a translation to explain; None for the translator's own translation.
             context: see the class.
-            word: of the translation, by its number from 0 or its spelling; None for all words.
-            head: of the attention, as for `heatmap` of a translation; None for that of the links of `documents`.
+            word: a word of the translation, by its number from 0 or its spelling; None for all words.
+            head: the attention head, see `TranslatedSentence.heatmap`; None for the head of the links in `documents`.
 
         Raises:
-            UserError: a text is blank or too long, the model has no such head, or the translation no such word.
+            UserError: a text is blank or too long, or the head or word does not exist.
         """
         from nmt.inspection.explanation import explain
 
@@ -285,24 +284,24 @@ class RunTranslator:
         keep_words: bool = True,
         temperature: tuple[int, float] | None = None,
     ) -> WhatIf:
-        """Translate another text, or with pinned attention, and compare the translations.
+        """Translate a sentence without and with a change of text, prefix, context or attention, and compare both.
 
         Args:
             sentence: one line with words.
-            text: the sentence that is translated instead.
-            prefix: the beginning of the translation.
-            pins: for steps of the translation, from 0, the source pieces that alone are looked at, or `nmt.Pin(pieces,
-                weight)` for a part of the weight from 0 to 1. Numbers after the last source piece are pieces of the
-                context, if the decoder attends to these.
-            sweep: a step that looks at each piece in turn, or the steps of a word, which look at each word.
-            context, changed_context: see the class; None for the same in the changed translation.
-            keep_words: whether the words before the first pinned step stay. With False, and with a prefix, the search
-                is free from the start: another word may move to the pinned step.
-            temperature: a step, and what the energies of all its heads are divided by before the normaliser.
+            text: the changed sentence; None for the same sentence.
+            prefix: the beginning of the changed translation.
+            pins: for steps of the translation, from 0, the only source pieces to attend to, or `nmt.Pin(pieces,
+                weight)` to give them a share of the weight from 0 to 1. Numbers after the last source piece are pieces
+                of the context, if the decoder attends to the context.
+            sweep: a step that attends to each source piece in turn, or the steps of a word, which attend to each word.
+            context, changed_context: see the class; None for the same context in the changed translation.
+            keep_words: whether the words before the first pinned step stay unchanged. With False, and with a prefix,
+                the search is unconstrained before this step, and another word may move to it.
+            temperature: a step, and the divisor of the energies of all its heads before the normaliser.
 
         Raises:
-            UserError: the sentence is blank or too long, the model has no attention to pin, it cannot write the
-                prefix, or there is no such step.
+            UserError: the sentence is blank or too long, a step does not exist, or the model has no attention to pin or
+                no pieces for the prefix.
         """
         from nmt.inspection.details import DETAILS
         from nmt.inspection.whatif import Edits, what_if
@@ -325,7 +324,7 @@ class RunTranslator:
     def _contexts(
         self, sentences: Sequence[str], of_each: Iterable[Iterable[str]], documents: Followed | None
     ) -> Sequence[Sequence[str]]:
-        """The contexts as they are given, or as documents follow one another; see `nbest`."""
+        """The given contexts, or contexts from the order of the sentences in `documents`; see `nbest`."""
         sees, lists = self._translator.context_sentences, python_text.lists_of_texts(of_each, "contexts")
         contexts = [[sentence for sentence in context if not shows_nothing(sentence)] for context in lists]
         if contexts and len(contexts) != len(sentences):
@@ -354,12 +353,13 @@ class RunTranslator:
         return Style(vocabulary, self._head, aligned=aligned, search=search, doubts=self._doubts)
 
     def look(self, translation: Translation) -> Views:
-        """The translation with the weights of each attention: `encoder`, `decoder` and `cross`, each with `heatmap`.
+        """Return a translation with the weights of each kind of attention, each with a `heatmap`.
 
-        `encoder` and `decoder` are self-attention; None if the model has none. An ensemble shows its first run.
+        `encoder` and `decoder` are self-attention, `cross` is attention to the source; None if the model has none. An
+        ensemble shows its first run.
 
         Raises:
-            UserError: the translation is empty, or that of a line in parts.
+            UserError: the translation is empty, or joined from the parts of a long line.
         """
         (views,) = self._translator.look([translation])
         if views is None:
@@ -368,7 +368,7 @@ class RunTranslator:
 
 
 def _warn(line: int, ranked: Sequence[Translation]) -> None:
-    """Warn of the notes on a line."""
+    """Issue the notes on a line as Python warnings."""
     for note in ranked[0].notes:
         warnings.warn(f"line {line} {note}", stacklevel=4)
 

@@ -1,4 +1,4 @@
-"""Translators on the Hugging Face Hub: a folder with what translating needs and a model card, to save, share and load.
+"""Translators on the Hugging Face Hub: saves and loads a folder with a translator's files and a model card.
 
     from nmt.hub import HubTranslator
 
@@ -6,8 +6,8 @@
     translator.save_pretrained("NAME", model_card_kwargs={"license": "mit"})  # or .push_to_hub("OWNER/NAME", ...)
     HubTranslator.from_pretrained("NAME").translate(["Ein Hund ."])   # a folder, or OWNER/NAME of the Hub
 
-The folder is a run for the commands as well. A card in the run or in the folder is kept. Only `push_to_hub`, and
-`from_pretrained` with a name of the Hub, use the network.
+The commands can also use the folder as a run. An existing card in the run or in the folder is kept. Only `push_to_hub`,
+and `from_pretrained` with a name on the Hub, use the network.
 """
 
 import shutil
@@ -29,15 +29,15 @@ from nmt.system.files import write_bytes, write_json
 from nmt.system.integrity import add
 from nmt.system.terminal import markdown
 
-#: Files of a run that leave it as they are; of its JSON and YAML files, absolute paths are cut to their last part.
+#: Files of a run that are copied unchanged. In JSON and YAML files, absolute paths are cut to their last part.
 WEIGHTS = ("best.safetensors", "lexicon.safetensors", "words.safetensors")
 TOKENIZERS = ("tokenizer.model", "source.model", "target.model")
 _OTHERS = ("config.yaml", "run.json", "history.jsonl", "overrides.json", "doubt.json")
 CARD_NAME = "README.md"
-#: What the Hub calls a licence that nobody has chosen.
+#: The Hub's identifier for an unspecified licence.
 UNKNOWN = "unknown"
 METRICS = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER"}
-#: What is taken from the Hub. Nothing else in a repository is read.
+#: The files that are downloaded from the Hub. Other files of a repository are ignored.
 ALLOWED = (*WEIGHTS, *(f"tokenizer/{name}" for name in TOKENIZERS), *_OTHERS, CARD_NAME, "checksums.json")
 
 
@@ -48,7 +48,7 @@ class HubTranslator(RunTranslator, ModelHubMixin, library_name="nmt", pipeline_t
         """Open a run.
 
         Args:
-            run: the folder.
+            run: the run folder.
             settings: see `nmt.load`.
 
         Raises:
@@ -61,10 +61,10 @@ class HubTranslator(RunTranslator, ModelHubMixin, library_name="nmt", pipeline_t
 
     @classmethod
     def from_pretrained(cls, name: str | Path, *settings: str, **arguments: Any) -> Self:  # type: ignore[override]
-        """The translator in a folder that `save_pretrained` wrote, or in a repository of the Hub.
+        """Load the translator of a folder that `save_pretrained` wrote, or of a repository on the Hub.
 
         Args:
-            name: the folder, or OWNER/NAME.
+            name: the folder, or OWNER/NAME on the Hub.
             settings: see `nmt.load`.
             arguments: `revision`, `token`, `cache_dir`, `force_download`, `local_files_only`; see
                 `huggingface_hub.snapshot_download`.
@@ -76,12 +76,12 @@ class HubTranslator(RunTranslator, ModelHubMixin, library_name="nmt", pipeline_t
             return cls(name, *settings)
         try:
             snapshot = Path(snapshot_download(str(name), allow_patterns=list(ALLOWED), **arguments))
-        except Exception as error:  # the library has many, of several families
+        except Exception as error:  # the library raises many unrelated types
             reason = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise UserError(
                 f"There is no folder {name}, and the Hub does not give a repository of that name: {reason}"
             ) from error
-        # The cache of the Hub consists of links, and a run with links is refused.
+        # The Hub's cache consists of links, which a run must not have, so the files are copied.
         folder = Path(tempfile.mkdtemp(prefix="nmt-hub-"))
         try:
             for path in (path for name in ALLOWED if (path := snapshot / name).is_file()):
@@ -96,12 +96,12 @@ class HubTranslator(RunTranslator, ModelHubMixin, library_name="nmt", pipeline_t
         return translator
 
     def _save_pretrained(self, save_directory: Path) -> None:
-        """Write weights, tokenizer, settings and facts for translating; no text, no state of the training.
+        """Write the weights, tokenizer, settings and facts for translating, without text and training state.
 
-        What another run has left in the folder goes, but for its card.
+        Other files of an earlier run in the folder are deleted, except its card.
 
         Raises:
-            UserError: it is the folder of a run in training, or the translator does not have the run's best weights.
+            UserError: the folder is a run that can be resumed, or the translator does not use the run's best weights.
         """
         folder = self._run.folder
         if save_directory.resolve() == folder.resolve():
@@ -120,10 +120,10 @@ class HubTranslator(RunTranslator, ModelHubMixin, library_name="nmt", pipeline_t
         write_json(save_directory / "config.json", {"library_name": "nmt"})  # the Hub counts downloads by this file
 
     def generate_model_card(self, *_: Any, license: str | None = None, **__: Any) -> ModelCard:  # noqa: A002
-        """The card in the run, else one from its facts: languages, mechanism, scores with signatures, training.
+        """Return the run's card, or make a card with languages, mechanism, scores with signatures, and training.
 
         Args:
-            license: its identifier on the Hub, such as "cc-by-4.0"; None for that of the card, or "unknown".
+            license: the licence's identifier on the Hub, such as "cc-by-4.0"; None for the card's licence or "unknown".
         """
         run = self._run
         if (path := run.folder / CARD_NAME).is_file():
@@ -148,7 +148,7 @@ class HubTranslator(RunTranslator, ModelHubMixin, library_name="nmt", pipeline_t
                 _evaluated(split_scores, metric, facts, source, target)
                 for split_scores in scores
                 for metric in METRICS
-                if metric != "bleu" or split_scores.get("judged_by") != "chrf"  # BLEU 0 would be shown as a bad model's
+                if metric != "bleu" or split_scores.get("judged_by") != "chrf"  # no BLEU where it is unreliable
             ]
             or None,
         )
@@ -182,7 +182,7 @@ class HubTranslator(RunTranslator, ModelHubMixin, library_name="nmt", pipeline_t
 
 
 def _contents(run: Run) -> dict[str, bytes]:
-    """The files that leave a run, by name."""
+    """The contents of the files to save, by name."""
     run.check()
     names = [*WEIGHTS, *(f"tokenizer/{name}" for name in TOKENIZERS), "history.jsonl", "doubt.json"]
     contents = {name: path.read_bytes() for name in names if (path := run.folder / name).is_file()}
@@ -191,13 +191,13 @@ def _contents(run: Run) -> dict[str, bytes]:
         copy.write_tree(portable(run.tree()))
         facts = {name: value for name, value in run.facts().items() if name != "examples"}  # text of the validation set
         write_json(copy.folder / "run.json", portable(facts))
-        write_json(copy.folder / "overrides.json", [])  # the command line names places
+        write_json(copy.folder / "overrides.json", [])  # empty, because the command line may contain paths
         written = ("config.yaml", "run.json", "overrides.json")
         return contents | {name: (copy.folder / name).read_bytes() for name in written}
 
 
 def _evaluated(scores: dict[str, Any], metric: str, facts: dict[str, Any], source: str, target: str) -> EvalResult:
-    """A score in the form of the Hub's metadata; its signature stands with the arguments of the metric."""
+    """A score in the form of the Hub's metadata, with its signature among the arguments of the metric."""
     return EvalResult(
         task_type="translation",
         task_name=f"Translation {source}-{target}",
@@ -212,7 +212,7 @@ def _evaluated(scores: dict[str, Any], metric: str, facts: dict[str, Any], sourc
 
 
 def _table(scores: Sequence[dict[str, Any]]) -> str:
-    """The scores of each split, and the signatures that say how they were computed."""
+    """The scores of each split as a Markdown table, with notes and the signatures of the metrics."""
     if not scores:
         return "The run has not been scored: `python -m nmt.evaluate run=FOLDER`."
     lines = ["| split | sentences | BLEU | chrF | TER | exact, % |", "|---|---:|---:|---:|---:|---:|"]
@@ -226,7 +226,7 @@ def _table(scores: Sequence[dict[str, Any]]) -> str:
     return "\n".join([*lines, "", *(f"- {note}" for note in notes), *sorted(signatures)])
 
 
-#: Choices that name the mechanism, and what each is.
+#: Choices that describe the mechanism, and the noun for each.
 _MECHANISM = (
     ("encoder", "encoder"),
     ("decoder", "decoder"),

@@ -1,10 +1,10 @@
 """Word links as text, in Pharaoh format and in the format of the NAACL 2003 task.
 
 A link is a pair of positions (source, target), both counted from 0. In Pharaoh format a line is a sentence pair,
-"0-0 1-2 3p2": `-` for a sure link, `p` for a possible one. In the NAACL format (Mihalcea and Pedersen 2003) a line is a
-link, "18 1 2 S": the number of the sentence from 1, the two positions, S or P, and an optional confidence.
+"0-0 1-2 3p2": `-` for a sure link, `p` for a possible link. In NAACL format (Mihalcea and Pedersen 2003) a line is a
+link, "18 1 2 S": the number of the sentence from 1, the two positions, optionally S or P, and optionally a confidence.
 
-The file is for gold links, links for guided alignment and links to score. Every room may import it.
+The formats are used for gold links, links for guided alignment and links to score. All code may import this module.
 """
 
 import contextlib
@@ -17,14 +17,14 @@ from nmt.system.errors import UserError, check_parallel
 from nmt.system.terminal import visible
 
 Link = tuple[int, int]
-#: The number of the first word.
+#: The number of the first word in a file of links.
 Base = Literal[0, 1]
 
 _SUPERSCRIPTS = str.maketrans("0123456789,", "⁰¹²³⁴⁵⁶⁷⁸⁹˒")
 _COLOURS = (36, 33, 32, 35, 34, 31)
 _NUMBER = "([0-9]{1,9})"
 _NAACL = re.compile(rf"{_NUMBER}\s+{_NUMBER}\s+{_NUMBER}(?:\s+([SP]))?(?:\s+[-+.0-9eE]+)?")
-#: Fewer links may miss the first word of every sentence by chance.
+#: Minimum number of links to detect counting from 1: fewer links may miss all first words by chance.
 _ENOUGH = 20
 
 
@@ -33,7 +33,7 @@ class GoldLinks(NamedTuple):
 
     Attributes:
         sure: links that a prediction must have.
-        possible: links that a prediction may have, with the sure links.
+        possible: links that a prediction may have, including the sure links.
     """
 
     sure: frozenset[Link]
@@ -44,16 +44,16 @@ NO_LINKS = GoldLinks(frozenset(), frozenset())
 
 
 def format_links(sure: Iterable[Link], possible: Iterable[Link] = ()) -> str:
-    """Write links in Pharaoh form, "0-0 1-2"; links that are only possible as "1p2"."""
+    """Format links in Pharaoh format, "0-0 1-2"; links that are only possible as "1p2"."""
     certain = set(sure)
     marked = [(link, "-") for link in certain] + [(link, "p") for link in set(possible) - certain]
     return " ".join(f"{source}{mark}{target}" for (source, target), mark in sorted(marked))
 
 
 def parse_links(line: str, *, base: int = 0) -> GoldLinks:
-    """Read one line in Pharaoh form.
+    """Parse one line in Pharaoh format.
 
-    Words are counted from `base`, 0 or 1 (the gold of WPT 2003 counts from 1).
+    Words are counted from `base`, 0 or 1 (the gold links of WPT 2003 are counted from 1).
 
     Raises:
         UserError: the line is malformed, or a position is before the first word.
@@ -79,13 +79,13 @@ def is_naacl(lines: Sequence[str]) -> bool:
 
 
 def parse_file(lines: Sequence[str], name: str, *, base: int = 0, pairs: int, first: int = 0) -> list[GoldLinks]:
-    """The links of each sentence pair of a file in either form.
+    """Parse the links of each of `pairs` sentence pairs from the lines of a file in either format.
 
-    `name` is for messages; `first` lines of the file, in Pharaoh form, are before these ones. For `base` see
-    `parse_links` and `parse_numbered`.
+    `name` is the file's name, for messages. In Pharaoh format, `lines` may be a part of the file that begins after
+    `first` lines. For `base` see `parse_links` and `parse_numbered`.
 
     Raises:
-        UserError: a line is malformed, or there are links for another number of sentence pairs.
+        UserError: a line is malformed, or the number of sentence pairs is not `pairs`.
     """
     if is_naacl(lines):
         numbered = parse_numbered(lines, name, base=base, pairs=pairs)
@@ -99,10 +99,10 @@ def parse_file(lines: Sequence[str], name: str, *, base: int = 0, pairs: int, fi
 
 
 def parse_numbered(lines: Sequence[str], name: str, *, base: int = 0, pairs: int | None = None) -> dict[int, GoldLinks]:
-    """The links of each sentence of a file in the NAACL form, by its number.
+    """Parse the links of a file in NAACL format; return them by sentence number.
 
-    Words are counted from `base`. If it is 1, a link to word 0 means that the other word has no partner; such lines are
-    skipped.
+    Words are counted from `base`. If `base` is 1, a link to word 0 means that the other word has no partner; such links
+    are left out.
 
     Raises:
         UserError: a line is malformed, or names a sentence that does not exist.
@@ -130,7 +130,7 @@ def parse_numbered(lines: Sequence[str], name: str, *, base: int = 0, pairs: int
 
 @contextlib.contextmanager
 def _line(name: str, number: int) -> Iterator[None]:
-    """Add the name of the file and the line to errors."""
+    """Add the name of the file and the line number to errors in this context."""
     try:
         yield
     except UserError as error:
@@ -138,7 +138,7 @@ def _line(name: str, number: int) -> Iterator[None]:
 
 
 def _parse_naacl(line: str, base: int) -> tuple[int, Link, bool]:
-    """The number of the sentence, the link, and whether it is sure."""
+    """The sentence number, the link, and whether the link is sure."""
     match = _NAACL.fullmatch(line.strip())
     if match is None or int(match[1]) == 0:
         raise UserError(
@@ -156,10 +156,10 @@ def check_range(
     words: str,
     first: int = 0,
 ) -> None:
-    """UserError for the first link that names a word which its sentence does not have.
+    """Raise UserError for the first link to a word that its sentence does not have.
 
-    Sentence pairs have so many source and target words; `first` pairs of the file `name` are before these ones. `words`
-    says what counts as a word, for the message.
+    `source_words` and `target_words` are the numbers of words in each sentence pair; the pairs begin after `first`
+    pairs of the file `name`. `words` describes what counts as a word, for the message.
     """
     for number, (pair, *counts) in enumerate(zip(links, source_words, target_words, strict=True), start=first + 1):
         for link in sorted(pair.possible):
@@ -173,9 +173,9 @@ def check_range(
 
 
 def looks_based_on_one(links: Iterable[GoldLinks], numbered: bool) -> bool:
-    """Whether links that were read as counted from 0 never name a first word on either side.
+    """Whether links that were read with words counted from 0 are probably counted from 1: none has a first word.
 
-    Where they are `numbered` (the NAACL form), word 0 may stand for no partner: they never link word 0 to word 0.
+    In NAACL format (`numbered`), word 0 may mean no partner. There, no link may have word 0 on both sides.
     """
     possible = [link for pair in links for link in pair.possible]
     first = max if numbered else min
@@ -183,14 +183,14 @@ def looks_based_on_one(links: Iterable[GoldLinks], numbered: bool) -> bool:
 
 
 def has_colours(stream: TextIO) -> bool:
-    """Whether to write colours: to a terminal that is not `dumb`, unless NO_COLOR is set."""
+    """Whether to write colours to a stream: if it is a terminal that is not `dumb`, and NO_COLOR is not set."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "") not in ("", "dumb")
 
 
 def linked(source: Sequence[str], target: Sequence[str], links: Collection[Link], stream: TextIO) -> list[str]:
-    """Two lines for a stream: the words of the source with their numbers, and those of the target with the same ones.
+    """Two lines for a stream: linked source words with their numbers, and target words with the numbers of their links.
 
-    Where the stream shows colours, words that are linked have one colour, too.
+    If the stream has colours, linked words also have the same colour.
     """
     raised = _has_superscripts(stream)
 

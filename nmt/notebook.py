@@ -1,4 +1,4 @@
-"""What `nmt.load(...).translate`, `.inspect`, `.explain` and `.what_if` return: values that a notebook displays."""
+"""The results of `nmt.load(...).translate`, `.inspect`, `.explain` and `.what_if`, which notebooks can display."""
 
 import html
 from collections.abc import Mapping, Sequence
@@ -16,14 +16,14 @@ from nmt.viewer import embed
 if TYPE_CHECKING:
     from nmt.drawing.heatmap import Level, NotebookFigure
 
-#: Pixels of a viewer in a notebook.
+#: Height of a viewer in a notebook, in pixels.
 HEIGHT = 720
 
 
 def viewer_html(translations: Mapping[str, Mapping[str, Any]]) -> str:
-    """HTML of the viewer with translations of one sentence by name: one line of text, then the viewer in a frame.
+    """HTML with one line of text and a frame with the viewer; `translations` has documents of one sentence by name.
 
-    A notebook that does not trust its outputs drops the frame; the line stays.
+    A notebook with untrusted outputs removes the frame and shows only the line.
     """
     title, viewer = _viewer(translations)
     return f'<p dir="auto">{html.escape(title)}</p>{embed.frame(title, viewer, HEIGHT)}'
@@ -38,7 +38,7 @@ def _viewer(translations: Mapping[str, Mapping[str, Any]]) -> tuple[str, str]:
 
 
 class Inspection:
-    """A sentence, its translation, and all that is known of it. A notebook displays the viewer of `nmt.serve`.
+    """A sentence and its translation with all details. A notebook displays the viewer of `nmt.serve`.
 
     Attributes:
         document: the value that docs/translation-json.md describes.
@@ -50,7 +50,7 @@ class Inspection:
 
     @property
     def text(self) -> str:
-        """The best translation."""
+        """The text of the best translation."""
         return str(self.document["hypotheses"][0]["text"])
 
     def save(self, path: str | Path) -> None:
@@ -66,20 +66,20 @@ class Inspection:
 
 
 class Explanation:
-    """What each word of a translation depends on: attention, gradient times input, erasure.
+    """The influence of source words on each word of a translation, by attention, gradient times input and erasure.
 
     Attributes:
-        measures: for each method a matrix of target words by source words; None for the weights of a model without
+        measures: for each method a matrix of target words by source words; None for the attention of a model without
             attention.
         words: the words of `source` and `target`.
-        head: the head, or the mean of heads, that the attention is of; None without attention.
-        correlation: Spearman's rank correlation of the sizes, without the sign, of each pair of methods, the mean over
-            the target words.
-        strongest: whether all methods are largest in size at the `same` source word, for each target word, and the
-            `count` of such words; None with fewer than two methods.
-        context: the `sentences` before it that the model saw, and their `erasure`: a row for each target word with the
-            fall of its log-probability without each of them. None without such sentences.
-        caution: how to read this.
+        head: the head, or the mean of heads, whose attention is shown; None without attention.
+        correlation: for each pair of methods, Spearman's rank correlation of absolute values, averaged over target
+            words.
+        strongest: `same`, whether all methods have their largest absolute value at the same source word, for each
+            target word; and `count`, the number of such target words. None with fewer than two methods.
+        context: the previous `sentences` that the model saw, and their `erasure`: a row for each target word with the
+            decrease of its log-probability when each sentence is removed. None without previous sentences.
+        caution: advice on reading the measures.
     """
 
     def __init__(self, explained: Mapping[str, Any]) -> None:
@@ -106,15 +106,15 @@ class Explanation:
 
 
 class WhatIf:
-    """A translation beside that of a changed sentence, prefix or attention. A notebook displays both in the viewer.
+    """A translation, and the translation with a changed sentence, prefix or attention. A notebook displays both.
 
     Attributes:
-        baseline, variant: the documents of both; `variant` is None without a change.
-        kept: the number of pieces that the variant had to begin with, because pins hold after them.
-        words: the half-open ranges of words that are the same, changed, deleted or inserted.
+        baseline, variant: the documents of both translations; `variant` is None without a change.
+        kept: the number of pieces that the variant takes from the baseline, because they precede the first pin.
+        words: half-open ranges of words that are the same, changed, deleted or inserted.
         steps: log-probabilities of each piece of the baseline without and with the change, and their divergence.
-        sweep: for each source piece, what the pinned step would say; None without a sweep.
-        temperature: the `pieces` that are likely at a step with another temperature, and before; None without one.
+        sweep: for each source piece, the output of the pinned step; None without a sweep.
+        temperature: the likely `pieces` at a step before and after the change of temperature; None without a change.
     """
 
     def __init__(self, result: Mapping[str, Any]) -> None:
@@ -129,7 +129,7 @@ class WhatIf:
 
     @property
     def texts(self) -> tuple[str, str | None]:
-        """The translation as it is, and as it would be."""
+        """The texts of the unchanged and of the changed translation; None without a change."""
         changed = None if self.variant is None else str(self.variant["hypotheses"][0]["text"])
         return str(self.baseline["hypotheses"][0]["text"]), changed
 
@@ -143,30 +143,30 @@ class TranslatedSentence(Translation):
     __slots__ = ()
 
     def heatmap(self, head: Head = AUTO, shift: int = 0, level: "Level" = "word") -> "NotebookFigure":
-        """The attention weights as a figure, which a notebook displays and `savefig` writes.
+        """Draw the attention weights as a figure; a notebook displays it, and `savefig` writes it.
 
         Args:
             head: the name of an attention head, such as 0 or "2.1" (layer and head); "2.mean" for the mean of a layer,
-                "mean" for that of all heads. "auto" is the mean of the penultimate layer, or of the only one. "all"
-                draws every head side by side, "2.all" those of layer 2.
+                "mean" for the mean of all heads. "auto" is the mean of the penultimate layer, or of the only layer.
+                "all" draws all heads side by side, "2.all" the heads of layer 2.
             shift: 1 assigns each row to the previous word (Luong et al. 2015, footnote 14).
             level: "word" or "subword".
 
         Raises:
-            UserError: the model has no attention, or no such head, shift or level.
+            UserError: the model has no attention, or the head, shift or level does not exist.
         """
         from nmt.drawing.heatmap import figure
 
         return figure(self, head=head, shift=shift, level=level)
 
     def links(self, head: Head = AUTO, shift: int = 0) -> list[Link]:
-        """Links (source, target), from 0: for each word of the translation, the source word with the most weight.
+        """Return word links (source, target), from 0: for each target word, the source word with the largest weight.
 
         Args:
             head, shift: see `heatmap`.
 
         Raises:
-            UserError: the model has no attention, or no such head or shift.
+            UserError: the model has no attention, or the head or shift does not exist.
         """
         return alignment.links(self, head, shift)
 

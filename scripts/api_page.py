@@ -1,4 +1,4 @@
-"""Writes docs/api.md, the reference of the Python interface, from the docstrings of its public names.
+"""Write docs/api.md, the reference of the Python interface, from the docstrings of its public names.
 
 `python scripts/api_page.py` writes the page, `python scripts/api_page.py --check` fails if the page is out of date.
 """
@@ -20,7 +20,7 @@ TITLE = """# Python API
 This page is made from the docstrings by `python scripts/api_page.py`. [Using nmt from Python](python.md)
 has examples.
 """
-#: Values that the public functions take or return, beside the names of `nmt` itself.
+#: Classes of arguments and results that are documented in addition to the names of `nmt`.
 VALUES = (Translation, Doubt, Views, UserError)
 _SECTION = re.compile(r"(Args|Attributes|Raises|Returns|Yields):")
 _ITEM = re.compile(r"    ([\w*]+): (.*)")
@@ -30,7 +30,7 @@ _OTHER_PAGE = re.compile(r"docs/([\w-]+\.md)")
 
 
 def signature(function: object, name: str) -> str:
-    """How a function is called, without `self` and without the modules of its types."""
+    """The signature of a function, without `self` and without the modules of types."""
     if not callable(function):
         raise TypeError(f"{name} cannot be called.")
     call_signature = inspect.signature(function)
@@ -39,7 +39,7 @@ def signature(function: object, name: str) -> str:
 
 
 def prose(docstring: str) -> Iterator[str]:
-    """The lines of a docstring in Markdown: its sections are lists."""
+    """Yield the lines of a docstring in Markdown; its sections become lists."""
     listing = False
     linked = _OTHER_PAGE.sub(r"[\1](\1)", inspect.cleandoc(docstring))
     for line in linked.splitlines():
@@ -56,7 +56,7 @@ def prose(docstring: str) -> Iterator[str]:
 
 
 def described(value: object, name: str) -> Iterator[str]:
-    """What the docstring of a public name says; a name without one is an error."""
+    """Yield the docstring of a public name in Markdown (ValueError if it has none)."""
     docstring = inspect.getdoc(value)
     if not docstring:
         raise ValueError(f"{name} has no docstring.")
@@ -64,14 +64,14 @@ def described(value: object, name: str) -> Iterator[str]:
 
 
 def methods(kind: type) -> Iterator[tuple[str, object]]:
-    """The public methods that a class itself defines, in the order of its source."""
+    """Yield the public methods that a class itself defines, in the order of its source."""
     yield from (
         (name, value) for name, value in vars(kind).items() if inspect.isfunction(value) and not name.startswith("_")
     )
 
 
 def page() -> str:
-    """The whole page."""
+    """The text of the page."""
     lines = [TITLE]
     for name in sorted(nmt.__all__, key=lambda name: (name[0].isupper(), name)):
         value = getattr(nmt, name)
@@ -93,7 +93,7 @@ def page() -> str:
 
 
 def main() -> None:
-    """Write the page, or say whether it is out of date."""
+    """Write the page, or with --check exit with status 1 if it is out of date."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; exit status 1 if the page is out of date")
     check: bool = parser.parse_args().check

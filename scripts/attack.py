@@ -1,14 +1,14 @@
-"""Attack nmt for long: flipped bits, kills, runs from strangers, and inputs that nobody would write.
+"""Attack nmt at length: flipped bits, kills, untrusted runs, and random inputs.
 
     python scripts/attack.py flips [count=300] [seed=1]       flipped bits in each file of a run (only=NAME: in one)
     python scripts/attack.py kills [count=50] [seed=1]        SIGKILLs in one training, at any time
     python scripts/attack.py strangers [count=60]             runs that try to leave their folder
-    python scripts/attack.py fuzz [count=10000] [seed=1]      inputs each for translating, for data and for reading runs
-    python scripts/attack.py requests [count=30] [seed=1]     abandoned and half requests to a server, foreign pages
+    python scripts/attack.py fuzz [count=10000] [seed=1]      lines to translate, and files of pairs to train on
+    python scripts/attack.py requests [count=30] [seed=1]     abandoned and incomplete requests to a server, other sites
 
-Each prints rows of a Markdown table: what was tried, how often, what became of it, and how often nmt failed. The exit
-status is 1 if it failed once; then the cases are listed. folder=DIR keeps the files. `attacking/` has the attacks.
-docs/reliability.md has the figures of the last time.
+Each attack prints rows of a Markdown table: its target, attempts, outcomes, and failures of nmt. If nmt fails, the
+failures are listed, and the exit status is 1. folder=DIR keeps the files. `attacking/` has the attacks.
+docs/reliability.md has the latest figures.
 """
 
 import sys
@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-# As a plain script from wherever it lies: the package need not be installed.
+# The package need not be installed.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from attacking import flips, fuzz, kills, requests, strangers
@@ -25,7 +25,7 @@ from verbs import key_values, script
 
 from nmt.system.errors import UserError
 
-#: By name: what attacks with a count, a seed and a folder, and the usual count.
+#: Name -> function of an attack (count, seed, folder), and its default count.
 ATTACKS: dict[str, tuple[Callable[..., list[Result]], int]] = {
     "flips": (flips.attack, 300),
     "kills": (kills.attack, 50),
@@ -36,7 +36,7 @@ ATTACKS: dict[str, tuple[Callable[..., list[Result]], int]] = {
 
 
 def main(words: list[str]) -> int:
-    """Attack as the command line says."""
+    """Run the attack of the command line; return the exit status."""
     if not words or words[0] not in ATTACKS:
         raise UserError(f"Give one of {', '.join(ATTACKS)}.\n{__doc__}")
     name, given = words[0], key_values(words[1:])

@@ -7,19 +7,19 @@
     python scripts/attention_study.py erasure multi30k=DIR study=NAME
     python scripts/attention_study.py report
 
-`train` trains, scores and records every run of a study of four epochs that has no record yet (`short`, or another of
-`FOUR_EPOCHS`), jobs=N at a time with one thread each; the same command goes on after an interruption. `converge` first
-chooses the learning rate and dropout of eight models on validation data, then trains each for 16 epochs, the best four
-in the other direction too. `effort` chooses among 16 random settings of a recurrent model and of a Transformer, and
-trains the best of each for 4, 8 and 16 epochs. `builtin` trains on the built-in corpus with one seed. `erasure` holds
-the weights of a study's runs, German to English, against the erasure of source words. `report` writes the page from
-scripts/study/page.md, its pictures, its tables as CSV and report.html from the records in docs/attention-study. Pages
-that quote the study have what they quote between `<!-- study: quoted -->` and `<!-- study: end -->`.
+`train` trains, scores and records the runs without a record of a study of four epochs (`short`, or another name in
+`FOUR_EPOCHS`), jobs=N at a time with one thread each; run the same command again to resume. `converge` first chooses
+the learning rate and dropout of eight models on validation data, then trains each for 16 epochs, the best four also in
+the other direction. `effort` chooses among 16 random settings of a recurrent model and of a Transformer, and trains the
+best of each for 4, 8 and 16 epochs. `builtin` trains on the built-in corpus with one seed. `erasure` compares the
+weights of a study's runs, German to English, with the erasure of source words. `report` writes the page from
+scripts/study/page.md, its pictures, its tables as CSV and report.html from the records in docs/attention-study. It also
+updates quotations in other pages, between `<!-- study: quoted -->` and `<!-- study: end -->`.
 
-`multi30k` is a folder with train.de.gz and so on. `alignments` is a folder with word links: for its validation and test
-sets multi30k_silver/val.de-en.sp and test_2016_flickr.de-en.sp, for other text deen/text.de, text.en and gold.sp.
-Any other KEY=VALUE goes to every training. Studies of other text than Multi30k (`joined`, `tanaka`) need it: data=text
-data.source=ja data.target=en data.train=PREFIX and so on.
+`multi30k` is a folder with train.de.gz and so on. `alignments` is a folder with word links: for the validation and test
+sets of Multi30k in multi30k_silver/val.de-en.sp and test_2016_flickr.de-en.sp, for other text in deen/text.de, text.en
+and gold.sp. Any other KEY=VALUE goes to every training. Studies of other text than Multi30k (`joined`, `tanaka`) need
+these: data=text data.source=ja data.target=en data.train=PREFIX and so on.
 """
 
 import json
@@ -70,9 +70,9 @@ from nmt.viewer.blocks import Block, Heading, Lines, as_html
 
 RUNS = Path("checkpoints", "attention-study")
 JOINED_TEXT = Path("checkpoints", "attention-study-long")
-JOINED = 3  # neighbouring sentences that make a long one
-DEEN = ("text.de", "text.en", "gold.sp")  # words between spaces
-#: Minimum weight of a link, scored beside the best source word alone, because the gold links are one to many.
+JOINED = 3  # number of adjacent sentences in a long sentence
+DEEN = ("text.de", "text.en", "gold.sp")  # words are separated by spaces
+#: Minimum weight of a link; links above it are scored, too, because gold links are one to many.
 THRESHOLD = 0.2
 DOCS = Path("docs")
 PAGE = Path("scripts", "study", "page.md")
@@ -82,7 +82,7 @@ _RECORDING = threading.Lock()
 
 
 class Study(NamedTuple):
-    """What is trained: rows with seeds, overrides of all runs, and the commands that score a finished run."""
+    """A study: its rows and seeds, overrides for all runs, and a function with the commands to score a finished run."""
 
     name: str
     rows: Sequence[Row]
@@ -92,16 +92,16 @@ class Study(NamedTuple):
 
 
 class Corpus(NamedTuple):
-    """Multi30k, its word links, and overrides of every training."""
+    """Multi30k, its word links, and overrides for all trainings."""
 
     root: Path
     links: Path
     further: list[str]
 
     def study(self, name: str, rows: list[Row], seeds: Sequence[int], languages: Sequence[str], *words: str) -> Study:
-        """A study of some rows; from German, runs are scored on long sentences and against word links, too.
+        """A study of some rows; runs from German are also scored on long sentences and against word links.
 
-        Without `languages` of Multi30k, the overrides of every training name the text.
+        `languages` are overrides for the languages of Multi30k. If empty, the further overrides must name the text.
         """
 
         def measure(run: Path) -> list[list[str]]:
@@ -146,7 +146,7 @@ def main(arguments: list[str]) -> int:
 
 
 def converge(corpus: Corpus, jobs: int) -> int:
-    """Choose the settings of each model, train it for 16 epochs, and the best four in the other direction."""
+    """Choose the settings of each model, train it for 16 epochs, and the best four also in the other direction."""
     sweep = {row.name: [Row(f"{row.name}-{at}", (*row.overrides, *words)) for at, words in enumerate(GRID, 1)]
              for row in CONVERGED}  # fmt: skip
     status, rows = choose(corpus, jobs, "tuning", sweep, TUNING)
@@ -157,7 +157,7 @@ def converge(corpus: Corpus, jobs: int) -> int:
 
 
 def effort(corpus: Corpus, jobs: int) -> int:
-    """Choose among random settings of two models, and train each with three budgets."""
+    """Choose among random settings of two models, and train the best of each with three budgets."""
     status, rows = choose(corpus, jobs, "effort", EFFORT, SHORT)
     for name, epochs in BUDGETS.items():
         status = status or work(corpus.study(name, rows, SEEDS, DE_EN, f"trainer.epochs={epochs}"), jobs)
@@ -167,7 +167,7 @@ def effort(corpus: Corpus, jobs: int) -> int:
 def choose(
     corpus: Corpus, jobs: int, study: str, sweep: Mapping[str, Sequence[Row]], words: Sequence[str]
 ) -> tuple[int, list[Row]]:
-    """Train the candidates of each row with one seed; return the exit status, and each row as the best candidate."""
+    """Train the candidates for each row with one seed; return the exit status, and the rows with the best settings."""
     candidates = [candidate for of_row in sweep.values() for candidate in of_row]
     if status := work(corpus.study(study, candidates, SEEDS[:1], DE_EN, *words), jobs):
         return status, []
@@ -176,7 +176,7 @@ def choose(
 
 
 def perplexity(study: str, row: Row) -> float:
-    """The lowest validation perplexity of a row's runs, their mean over seeds, from the records."""
+    """The lowest validation perplexity of each run of a row, averaged over seeds, from the records."""
     runs = records.load(study)[row.name]
     return statistics.fmean(min(entry["valid_perplexity"] for entry in run.history) for run in runs)
 
@@ -193,7 +193,7 @@ def builtin(further: list[str]) -> Study:
 
 
 def erase(study: str, root: Path) -> int:
-    """Record how far the measures of each run agree that is recorded and still there."""
+    """Record the agreement of measures for each recorded run whose folder still exists."""
     path = records.FOLDER / "erasure.json"
     with reading(path):
         known = {(run["study"], run["row"], run["seed"]): run for run in read_json(path)}
@@ -208,17 +208,17 @@ def erase(study: str, root: Path) -> int:
 
 
 def link_method(run: Path) -> str:
-    """How `align` links words: by saliency if the run has no attention."""
+    """The method= of `align` for a run: saliency if it has no attention."""
     return "attention" if Run(run).tree()["choices"]["decoder"] != "none" else "saliency"
 
 
 def joined_files() -> list[Path]:
-    """The files of long sentences, German and English."""
+    """The files of long sentences in German and English."""
     return [JOINED_TEXT / f"test_2016_joined.{language}" for language in ("de", "en")]
 
 
 def join_lines(root: Path) -> None:
-    """Write the long sentences: neighbouring lines of the test set in one."""
+    """Write the long sentences: adjacent lines of the test set, joined."""
     for path in joined_files():
         lines = read_lines(root / f"{SPLITS[0]}{path.suffix}.gz")
         joined = [" ".join(lines[first : first + JOINED]) for first in range(0, len(lines) - JOINED + 1, JOINED)]
@@ -226,7 +226,7 @@ def join_lines(root: Path) -> None:
 
 
 def gold_links(root: Path, links: Path) -> list[list[str]]:
-    """Arguments of `align` for each set of links; the shift is chosen on the validation links."""
+    """The arguments of `align` for each set of gold links; the shift is chosen on the validation links."""
 
     def words(prefix: str, name: str) -> list[str]:
         sides = (f"{prefix}{side}={root / name}.{code}.gz" for side, code in (("source", "de"), ("target", "en")))
@@ -238,35 +238,35 @@ def gold_links(root: Path, links: Path) -> list[list[str]]:
 
 
 def work(study: Study, jobs: int) -> int:
-    """Train, score and record what has no record yet, seed by seed; return the highest exit status."""
+    """Train, score and record all runs without a record, seed by seed; return the highest exit status."""
     known = records.recorded()
     left = [(row, seed) for seed in study.seeds for row in study.rows if (study.name, row.name, seed) not in known]
     total = len(study.rows) * len(study.seeds)
     print(f"{total - len(left)} of {total} runs are recorded, {len(left)} are left.", file=sys.stderr)
     begun: dict[tuple[str, int], Future[int]] = {}
     with ThreadPoolExecutor(jobs) as pool:
-        for row, seed in sorted(left, key=lambda task: bool(task[0].first)):  # those that need another run come last
+        for row, seed in sorted(left, key=lambda task: bool(task[0].first)):  # runs that need another run come last
             begun[row.name, seed] = pool.submit(one, study, row, seed, begun.get((row.first, seed)))
         try:
             return max((run.result() for run in begun.values()), default=0)
         except KeyboardInterrupt:
-            pool.shutdown(cancel_futures=True)  # the trainings have got the signal as well, and save their state
+            pool.shutdown(cancel_futures=True)  # the trainings get the signal, too, and save their state
             raise
 
 
 def one(study: Study, row: Row, seed: int, first: Future[int] | None) -> int:
-    """Train or copy, score and record one run after the `first`; return the first exit status that is not 0."""
+    """Train or copy, score and record one run after the run `first`; return the first exit status that is not 0."""
     if first and (status := first.result()):
         return status
     folder, name = RUNS / study.name, f"{row.name}-{seed}"
     if row.copy_of:
         copy(folder / f"{row.copy_of}-{seed}", folder / name, row.overrides)
-        more = [*row.search, "data=run"]  # the copy's settings are ours, though its files have no checksums
+        more = [*row.search, "data=run"]  # trust the copy's settings, although it has no checksums
         commands = [[*words, *more] for words in study.measure(folder / name) if words[0] == "evaluate"]
     else:
         place = [f"name={name}", f"checkpoints={folder}", "resume=auto", f"seed={seed}", "threads=1"]
         words = [*study.overrides, *row.overrides]
-        if row.start:  # the tokenizer is that of the first run
+        if row.start:  # without tokenizer settings: the tokenizer is taken from the first run
             words = [f"start={folder}/{row.start}-{seed}", *(word for word in words if word not in TEXT[:1])]
         status = verb("train", *place, *words)
         if status or Run(folder / name).facts().get("status") != "finished":
@@ -281,7 +281,7 @@ def one(study: Study, row: Row, seed: int, first: Future[int] | None) -> int:
 
 
 def copy(run: Path, place: Path, settings: Sequence[str]) -> None:
-    """Copy what a run needs for translating, with other settings of its model."""
+    """Copy the files of a run that translating needs, and change settings of its model."""
     ignored = shutil.ignore_patterns("evaluation", "*.pt", "last.safetensors", "checksums.json")
     with reading(run):
         shutil.copytree(run, place, ignore=ignored, dirs_exist_ok=True)
@@ -290,7 +290,7 @@ def copy(run: Path, place: Path, settings: Sequence[str]) -> None:
 
 
 def wrapped(text: str, width: int) -> str:
-    """Markdown with its paragraphs and the items of its lists broken anew."""
+    """Rewrap the paragraphs and list items of a Markdown text to lines of at most `width` characters."""
     fill = partial(textwrap.fill, width=width, break_long_words=False, break_on_hyphens=False)
     parts = re.split(r"(\n\n|\n(?=- ))", text)
     for at, part in enumerate(parts):
@@ -300,7 +300,7 @@ def wrapped(text: str, width: int) -> str:
 
 
 def report() -> int:
-    """Write the page, its pictures and tables, and what other pages quote, from the records."""
+    """Write the page, its pictures and tables, and the quotations in other pages from the records; return 0."""
     folder = records.FOLDER
     with reading(folder):
         further = [read_json(folder / f"{name}.json") for name in output.FURTHER]
@@ -324,7 +324,7 @@ def report() -> int:
 
 
 def pages(study: output.Study, root: Path) -> dict[Path, str]:
-    """The text of the page, and of the pages that quote the study."""
+    """The texts of the page and of the pages that quote the study, by path (UserError if the page is too long)."""
     text = study.filled((root / PAGE).read_text("utf-8"))
     short, _, page = text.partition("\n---\n\n")
     if len(page.split()) > MOST_WORDS:

@@ -1,19 +1,19 @@
-"""Measures how fast the models train and translate, beside plain torch, Joey NMT, OpenNMT-py, eole and Marian.
+"""Measure the speed of training and translating, compared with plain torch, Joey NMT, OpenNMT-py, eole and Marian.
 
     python scripts/benchmark.py [--json FILE] [--peers [NAME,...]] [--rounds N] [--only PART,...] [--quick] [--data DIR]
 
-Prints tables: target tokens a second in training, whole steps, for each wiring and for the Transformer, also of torch's
-layers in the same loop; sentences a second in translating; memory. `benchmarking/` has the parts.
+Prints tables: target tokens per second of complete training steps, for each wiring and for the Transformer, also with
+torch's layers in the same loop; sentences per second in translating; memory. `benchmarking/` has the parts.
 
-Sentences of different lengths are different work, and a hardly trained model says too little or too much: give as many
---updates as make the lengths alike (the report warns).
+Translations of different lengths are different work, and hardly trained models translate too short or too long: give
+enough --updates to make the lengths similar (the report warns).
 """
 
 import argparse
 import sys
 from pathlib import Path
 
-# As a plain script from wherever it lies: the package need not be installed.
+# The package need not be installed.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarking import report, rounds
@@ -47,7 +47,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def options(arguments: argparse.Namespace) -> Options:
-    """What to measure (UserError for what does not exist)."""
+    """Check the arguments; return the options of the measurement (UserError for an unknown name or place)."""
     parts = select("--only", arguments.only, PARTS)
     devices = arguments.device.split(",")
     for device in devices:
@@ -68,7 +68,7 @@ def options(arguments: argparse.Namespace) -> Options:
 
 
 def main(words: list[str]) -> int:
-    """Measure and report; return the exit status, 1 for a mistake of the user's."""
+    """Measure and report; return the exit status, 1 for a UserError."""
     try:
         arguments = parser().parse_args(words)
         results = rounds.run(options(arguments))

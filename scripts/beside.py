@@ -1,17 +1,17 @@
-"""One command for other programs on the same work: training and translating beside ours, on a GPU and on the CPU.
+"""Compare nmt with other programs on the same work: training and translating, on a GPU and on the CPU.
 
     python scripts/beside.py folder=DIR [multi30k=DIR] [tokenizer=FILE] [joey_python=PYTHON] [onmt_python=PYTHON]
                              [eole_python=PYTHON] [marian_python=PYTHON] [devices=cuda,cpu] [steps=STEP,...]
                              [quick=true]
 
-A PYTHON is that of the program's virtual environment; programs without one are left out. A step is one program on one
-device, beside the same model of ours: 80 sentences a batch, float32, 200 updates, then the test set with a beam of 5,
-64 sentences at a time. `transformer` is ours beside `torch.nn.Transformer` in the same loop. Marian is measured on the
-CPU only.
+PYTHON is the interpreter of the program's virtual environment; programs without PYTHON are left out. A step measures
+one program on one device, and the same model in nmt: 80 sentences per batch, float32, 200 updates, then the test set
+with a beam of 5, 64 sentences at a time. `transformer` compares nmt with `torch.nn.Transformer` in the same loop.
+Marian is measured on the CPU only.
 
-The plan with the limit of each step is printed first: at most 8 minutes on a GPU. A step that takes longer is cut off.
-Each step writes `STEP.json` into the folder, and is left out if that is there already. `page.md` has the table.
-`quick=true` tries everything with tiny sizes.
+The plan with the limit of each step is printed first: at most 8 minutes on a GPU. A step that exceeds its limit is
+stopped. Each step writes `STEP.json` into the folder, and is skipped if this file exists. `page.md` has the table.
+`quick=true` tests everything with tiny sizes.
 """
 
 import json
@@ -19,7 +19,7 @@ import shutil
 import sys
 from pathlib import Path
 
-# As a plain script: a machine that got the wheels alone has not installed the package.
+# The package need not be installed.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarking.commands import check_places, select
@@ -32,10 +32,10 @@ from verbs import ROOT, key_values, script
 from nmt.system.compute import choose_device
 from nmt.system.errors import UserError
 
-#: The programs, by the key that names their Python.
+#: The programs, by the key of the setting for their Python.
 PYTHONS = {kind.variable.removeprefix("NMT_").lower(): kind for kind in PEERS}
 TORCH = "transformer"
-#: Seconds of a step on a GPU and on a CPU. On a GPU, all of them together have 8 minutes.
+#: Time limits of a step in seconds, on a GPU and on a CPU. All steps on a GPU take at most 8 minutes.
 LIMIT, LIMIT_OF_TORCH, LIMIT_OF_CORPUS = (120, 900), (90, 600), 120
 KNOWN = {"folder", "multi30k", "tokenizer", "devices", "steps", "quick", *PYTHONS}
 HEAD = (
@@ -64,7 +64,7 @@ def main(arguments: list[str]) -> int:
 
 
 def planned(given: dict[str, str], devices: list[str]) -> list[Step]:
-    """The steps of the programs that are there, device by device."""
+    """The steps of the given programs, device by device."""
     steps = [Step("corpus", "cpu", LIMIT_OF_CORPUS, "the text, once for all programs")]
     for device in devices:
         on_cpu = device == "cpu"
@@ -105,7 +105,7 @@ def work(step: Step, folder: Path, given: dict[str, str]) -> Json:
 
 
 def _outcome(results: Json) -> Json:
-    """What is known of the other program: its figures, or why there are none."""
+    """The figures of the other program, or the reason why there are none ("missing" or "failed")."""
     if "transformer" in results:
         return {"training": results["transformer"][TORCH_TRANSFORMER]}
     measured = results.get("cuda", {}).get("float32", results)
@@ -113,7 +113,7 @@ def _outcome(results: Json) -> Json:
 
 
 def page(folder: Path, steps: list[Step]) -> str:
-    """The table of all figures of the steps, in Markdown."""
+    """The page with a table of all figures of the steps, in Markdown."""
     all_figures = known(folder, [step.name for step in steps])
     rows, notes = [], []
     for step in steps[1:]:

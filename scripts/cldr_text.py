@@ -1,4 +1,4 @@
-"""Text of the CLDR: other languages for the built-in corpus, and the files that the package ships.
+"""Generate text from the CLDR: the built-in corpus in other languages, and the files that the package ships.
 
     python scripts/cldr_text.py phrases FOLDER [source=en] [target=eu] [seed=1] [train=20000] [valid=500] [test=500]
     python scripts/cldr_text.py documents FOLDER [source=en] [target=de] [seed=1] [train=6000] [valid=100] [test=300]
@@ -33,7 +33,7 @@ KINDS = {
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the text of one kind, or the files of the package."""
+    """Write the text of one kind, or the files of the package; return the exit status."""
     match arguments:
         case ["package"]:
             for kind, settings in KINDS.items():
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def corpus(kind: str, settings: Mapping[str, str]) -> dict[str, list[Line]]:
-    """The lines of each split."""
+    """Generate the lines of each split (UserError for an invalid setting)."""
     source, target = (Language(locale_of(settings[side])) for side in ("source", "target"))
     numbers = {}
     for name in ("seed", "train", "valid", "test"):
@@ -72,7 +72,7 @@ def corpus(kind: str, settings: Mapping[str, str]) -> dict[str, list[Line]]:
 
 
 def write(folder: Path, splits: Mapping[str, Sequence[Line]], languages: tuple[str, str], blank: bool) -> None:
-    """Write a split as two text files and its links; with `blank`, an empty line after each document."""
+    """Write each split as two text files and its links; with `blank`, an empty line separates documents."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, lines in splits.items():
         rows = list[tuple[str, str, str]]()
@@ -89,7 +89,7 @@ def locale_of(code: str) -> Locale:
     try:
         tag = code.replace("-", "_")
         locale = Locale.parse(tag)
-        # Babel drops a script or a territory that it does not know.
+        # Babel silently drops an unknown script or territory.
         _, territory, script_code, *_ = parse_locale(tag)
         if (territory or locale.territory, script_code or locale.script) != (locale.territory, locale.script):
             raise UnknownLocaleError(tag)

@@ -1,17 +1,17 @@
-"""More training text from a text itself: data diversification with cross-fitting (Nguyen et al. 2020).
+"""Make more training text from a training text: data diversification with cross-fitting (Nguyen et al. 2020).
 
     python scripts/diversify.py folder=DIR 'data.files=[german.txt,english.txt]' [WORDS of nmt.train ...]
         [folds=5] [samples=1] [chrf=30] [copies=2] [seed=1] [dry_run=true]
 
-A model has memorised its training text and would give the references back. So the text is divided into `folds`, and
-each fold is translated, in both directions, by two models that were trained on the others. Pairs that share a
-sentence are in one fold. Of each line there is the best translation of a beam and `samples` of sampling.
+A model has memorised its training text, and would only reproduce the references. So the text is divided into `folds`.
+Two models, one per direction, are trained on the other folds and translate a fold. Pairs that share a sentence are in
+the same fold. Each line gets the best translation of a beam search, and `samples` translations by sampling.
 
-It writes DIR/diversified.SOURCE and DIR/diversified.TARGET: `copies` of the text, and its translations without
-duplicates and without those whose chrF against the reference is below `chrf`. Line N of DIR/diversified.origin says
-where pair N comes from. DIR/valid and DIR/test are the sets that were never used.
+The script writes DIR/diversified.SOURCE and DIR/diversified.TARGET: `copies` copies of the text, then its translations,
+without duplicates and without translations whose chrF against the reference is below `chrf`. Line N of
+DIR/diversified.origin is the origin of pair N. DIR/valid and DIR/test are the held-out sets, which were never used.
 
-Killed at any time, the same command goes on. Another run of it with other words needs another folder.
+If the command is killed, run the same command again to resume. Other settings need another folder.
 """
 
 import sys
@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-# As a plain script from wherever it lies: the package need not be installed.
+# The package need not be installed.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
@@ -43,36 +43,36 @@ from nmt.system.foreign import read_json
 from nmt.train.recipe import BUDGETS, fit_to_text
 
 NUMBERS = {"folds": 5, "samples": 1, "chrf": 30, "copies": 2, "seed": 1}
-#: A sample draws each piece from so many of the likeliest: those of a small model are poor beyond.
+#: Sampling draws from this many likeliest pieces: the less likely pieces of a small model are poor.
 TOP_K = 10
 ORIGINAL = "original"
 
 
 class Job(NamedTuple):
-    """A fold in one direction: its model translates `languages[0]`."""
+    """A fold and a direction; the model translates from `languages[0]` to `languages[1]`."""
 
     fold: Path
     languages: tuple[str, str]
 
     @property
     def run(self) -> Path:
-        """The run of its model."""
+        """The run folder of the model."""
         return self.fold.parent / "runs" / f"{self.fold.name}-{self.languages[0]}-{self.languages[1]}"
 
     @property
     def is_trained(self) -> bool:
-        """Whether its training is finished."""
+        """Whether the model's training is finished."""
         run = Run(self.run)
         return run.exists() and run.facts().get("status") == "finished"
 
     def outputs(self, samples: int) -> dict[str, Path]:
-        """Its translations by name."""
+        """The files of the fold's translations by name."""
         names = ["beam", *(f"sample {number}" for number in range(1, samples + 1))]
         return {name: self.fold / f"{name.replace(' ', '-')}.{self.languages[1]}" for name in names}
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Train, translate and merge what the folder lacks."""
+    """Train, translate and merge, as far as the folder lacks results; return the exit status."""
     if not arguments:
         raise UserError(f"Give folder=DIR and the words of a training.\n{__doc__}")
     given = key_values(arguments)
@@ -93,7 +93,7 @@ def main(arguments: Sequence[str]) -> int:
         for number in range(1, numbers["folds"] + 1)
         for pair in (languages, languages[::-1])
     ]
-    remove_unfinished(folder)  # of a command that was killed
+    remove_unfinished(folder)  # temporary files of a killed command
     _check_plan(folder, plan)
     _say_plan(jobs, numbers["samples"], len(text.source))
     if dry == "true":
@@ -117,12 +117,12 @@ def _number(key: str, value: str) -> int:
 
 
 def _text(asked: list[str]) -> tuple[Split, list[Split], tuple[str, str], list[str]]:
-    """The training text, the other splits, the languages, and the words of a training on a part of the text."""
+    """The training text, the other splits, the languages, and the overrides for a training on a part of the text."""
     config, words = compose("train", asked), asked
     source = build_source(config)
     if isinstance(source, UserFiles):
         config, words = fit_to_text(config, words, source)
-    else:  # what the data set sets is said aloud, since the folds are another data set
+    else:  # repeat the data set's defaults as overrides, since the folds are another data set
         defaults = read_yaml(f"data_defaults/{config.choices['data']}")
         words = [*(f"{key}={OmegaConf.select(config, key)}" for key in flattened(defaults)), *words]
     text = source.read("train")
@@ -136,7 +136,7 @@ def _text(asked: list[str]) -> tuple[Split, list[Split], tuple[str, str], list[s
 
 
 def _check_plan(folder: Path, plan: Mapping[str, object]) -> None:
-    """UserError if the folder is not of this plan."""
+    """Raise UserError if the folder belongs to another plan or is not from this script."""
     if not (folder / "plan.json").exists():
         if folder.exists() and any(folder.iterdir()):
             raise UserError(f"{folder} is not empty, and not of this script. Give another folder=.")
@@ -162,7 +162,7 @@ def _say_plan(jobs: Sequence[Job], samples: int, pairs: int) -> None:
 def _write_folds(
     folder: Path, text: Split, others: Sequence[Split], languages: tuple[str, str], numbers: Mapping[str, int]
 ) -> None:
-    """Write the text of each fold ("own"), that of all others ("train"), and the sets that nobody trains on."""
+    """Write the text of each fold ("own"), the text of all other folds ("train"), and the held-out sets."""
     fold_of = _folds(text, numbers["folds"], numbers["seed"])
     splits = {folder / split.name: (split.source, split.target) for split in others}
     for number in range(numbers["folds"]):
@@ -181,7 +181,7 @@ def _side(path: Path, language: str) -> Path:
 
 
 def _folds(text: Split, count: int, seed: int) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
-    """The fold of each pair, from 0, of about equal sizes; pairs that share a sentence are in one."""
+    """The fold of each pair, from 0; folds have about equal sizes, and pairs that share a sentence are in one fold."""
     component = components(text.source, text.target)
     sizes = np.bincount(component)
     order = np.random.default_rng(seed).permutation(len(sizes))
@@ -206,7 +206,7 @@ def _train(job: Job, words: Sequence[str]) -> int:
 
 
 def _translate(job: Job, numbers: Mapping[str, int]) -> int:
-    """Translate the fold of a job by its model; return the exit status."""
+    """Translate the fold of a job with its model; return the exit status."""
     for number, (name, output) in enumerate(job.outputs(numbers["samples"]).items()):
         if output.exists():
             continue
@@ -221,7 +221,7 @@ def _translate(job: Job, numbers: Mapping[str, int]) -> int:
 def _merge(
     folder: Path, jobs: Sequence[Job], text: Split, languages: tuple[str, str], numbers: Mapping[str, int]
 ) -> dict[str, Counter[str]]:
-    """Write the whole text with its translations; return by origin what became of its lines."""
+    """Write the complete text with its translations; return the counts of kept and dropped lines by origin."""
     counts: dict[str, Counter[str]] = {}
     pairs = list(zip(text.source, text.target, strict=True))
     seen, rows = set(pairs), [(*pair, ORIGINAL) for _ in range(numbers["copies"]) for pair in pairs]
@@ -247,7 +247,7 @@ def _merge(
 
 
 def _fold_pairs(job: Job, output: Path, languages: tuple[str, str]) -> Iterator[tuple[tuple[str, str], str, str]]:
-    """The pairs of a translated fold, each with the reference and the line that was made."""
+    """Yield the pairs of a translated fold, each with its reference and its translation."""
     sources, references = (read_lines(_side(job.fold / "own", language)) for language in job.languages)
     for line, reference, translation in zip(sources, references, read_lines(output), strict=True):
         yield (line, translation) if job.languages == languages else (translation, line), reference, translation
@@ -261,7 +261,7 @@ def _summary(
     words: Sequence[str],
     given: Mapping[str, str],
 ) -> str:
-    """What was made, and the commands to run next."""
+    """The table of counts by origin, and the commands to run next."""
     lines = ["| origin | kept | in the text already | chrF too low | empty |", "|---|---:|---:|---:|---:|"]
     for origin, count in counts.items():
         lines.append(

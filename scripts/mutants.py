@@ -1,14 +1,14 @@
-"""Puts mistakes of meaning into the code, one at a time, and lists those that the tests do not notice.
+"""Mutation test: puts semantic errors into the code, one at a time, and lists those that the tests do not detect.
 
     python scripts/mutants.py [--list] [--only TEXT,...] [--jobs N]
 
-`tests/mutants.txt` lists the mutants: what is wrong, the function that is changed (by its name in `nmt`,
-wherever its file lies), the expression or statement and its replacement, and the tests that should fail. They are
-compared as syntax, so that formatting does not matter. Everything runs in a temporary copy of the tree. Exit status 1
-if a mutant survives or no longer applies, 2 if a test fails without any mutant.
+`tests/mutants.txt` lists the mutants: the error, the function to change (by its name in `nmt`, in any file), the
+expression or statement with its replacement, and the tests that should fail. Code is compared as syntax, so formatting
+does not matter. Everything runs in a temporary copy of the tree. The exit status is 1 if a mutant survives or no longer
+applies, and 2 if a test fails without any mutant.
 
-mutmut and cosmic-ray change operators and constants by rule, which gives thousands of mutants, many of them equivalent,
-and none such as "every head sees the coverage of head 0".
+mutmut and cosmic-ray change operators and constants by rule. This gives thousands of mutants, of which many are
+equivalent, and none is like "every head sees the coverage of head 0".
 """
 
 import argparse
@@ -30,13 +30,13 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = ROOT / "tests" / "mutants.txt"
-#: What a copy of the tree holds, as far as it exists.
+#: Files and folders of a copy of the tree.
 COPIED = ("nmt", "configs", "docs", "tests", "scripts", "pyproject.toml", "README.md", "CONTRIBUTING.md")
-SECONDS = 1800.0  # after which the tests of a mutant count as failed: it never ends
+SECONDS = 1800.0  # time limit for the tests of a mutant, after which they count as failed
 
 
 class Mutant(NamedTuple):
-    """One mistake: in function `where`, `old` becomes `new`; `tests` are paths below tests/."""
+    """One error: in the function `where`, `old` becomes `new`; `tests` are paths below tests/."""
 
     title: str
     where: str
@@ -46,7 +46,7 @@ class Mutant(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What became of a mutant: "killed", "SURVIVED", "STALE" (it no longer applies), "ERROR"; by which test, or why."""
+    """The result of a mutant: "killed", "SURVIVED", "STALE" (it no longer applies) or "ERROR"; the test or reason."""
 
     mutant: Mutant
     status: str
@@ -59,9 +59,9 @@ class Stale(Exception):  # noqa: N818  a state of the table, not a failure of th
 
 
 def parse(text: str) -> list[Mutant]:
-    """Read the table: blocks between empty lines, "tests: PATH ..." for the blocks below it, # for comments.
+    """Parse the table: blocks between empty lines; "tests: PATH ..." applies to the blocks below it; # is a comment.
 
-    A mutant is its title, the function, lines of "- old" and lines of "+ new".
+    The block of a mutant has its title, the function, lines of "- old", and lines of "+ new".
     """
     mutants: list[Mutant] = []
     tests: tuple[str, ...] = ()
@@ -78,7 +78,7 @@ def parse(text: str) -> list[Mutant]:
 
 
 def functions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, ast.AST]]:
-    """All functions below a node with their qualified names."""
+    """Yield all functions below a node with their qualified names."""
     for node in ast.iter_child_nodes(tree):
         name = f"{prefix}{node.name}" if isinstance(node, ast.FunctionDef | ast.ClassDef) else ""
         if isinstance(node, ast.FunctionDef):
@@ -88,12 +88,12 @@ def functions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, ast.AST]]:
 
 @functools.cache
 def functions_of(module: str) -> list[tuple[str, ast.AST]]:
-    """`functions` of a module's text."""
+    """`functions` for the source text of a module."""
     return list(functions(ast.parse(module)))
 
 
 def syntax(code: str) -> ast.expr | ast.stmt:
-    """The one expression or statement that `code` is."""
+    """Parse `code`, which must be one expression or statement."""
     (statement,) = ast.parse(code).body
     return statement.value if isinstance(statement, ast.Expr) else statement
 
@@ -124,7 +124,7 @@ def apply(mutant: Mutant, package: Path) -> tuple[Path, str]:
 
 
 def run_tests(tree: Path, tests: Sequence[str], seconds: float | None = SECONDS) -> tuple[int, str]:
-    """pytest's exit status (1 too if it never ends) and the first test that failed, or the end of its output."""
+    """Run tests; return pytest's exit status (1 after a timeout), and the first failed test or the last output."""
     environment = os.environ | {"PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=1"]
     try:
@@ -156,7 +156,7 @@ def judge(mutant: Mutant, tree: Path) -> tuple[str, str]:
 
 
 def copy_tree(root: Path, into: Path) -> Path:
-    """Copy what tests need of the tree into a new folder."""
+    """Copy the parts of the tree that tests need into a new folder; return the folder."""
     into.mkdir()
     for name in COPIED:
         if (root / name).is_dir():
@@ -167,7 +167,7 @@ def copy_tree(root: Path, into: Path) -> Path:
 
 
 def locate_all(mutants: Sequence[Mutant], root: Path) -> Iterator[Result]:
-    """Whether each mutant applies, and where."""
+    """Yield for each mutant whether it applies, and in which file."""
     for mutant in mutants:
         try:
             yield Result(mutant, "applies", str(apply(mutant, root / "nmt")[0].relative_to(root)), 0.0)
@@ -176,7 +176,7 @@ def locate_all(mutants: Sequence[Mutant], root: Path) -> Iterator[Result]:
 
 
 def try_all(mutants: Sequence[Mutant], root: Path, jobs: int) -> Iterator[Result]:
-    """Try each mutant in one of `jobs` copies of the tree.
+    """Try each mutant in one of `jobs` copies of the tree; yield the results as they arrive.
 
     Raises:
         RuntimeError: a test fails without any mutant.
@@ -202,7 +202,7 @@ def try_all(mutants: Sequence[Mutant], root: Path, jobs: int) -> Iterator[Result
 
 
 def main(arguments: Sequence[str] | None = None, root: Path = ROOT, table: Path = TABLE) -> int:
-    """Try the mutants that were asked for; return the exit status."""
+    """Try the selected mutants; return the exit status."""
     parser = argparse.ArgumentParser(prog="mutants.py", description="Lists mistakes that the tests do not notice.")
     parser.add_argument("--list", action="store_true", help="name the mutants and whether they apply; run nothing")
     parser.add_argument("--only", metavar="TEXT,...", help="mutants whose title, function or tests contain a TEXT")

@@ -1,16 +1,16 @@
-"""One command for the day on which there is a GPU: does it compute right, how fast is it, how good in minutes?
+"""Measure nmt on a GPU: correctness against the CPU, speed, and BLEU after some minutes of training.
 
     python scripts/on_gpu.py folder=DIR multi30k=DIR [joey_python=PYTHON] [eole_python=PYTHON] [steps=STEP,...]
                              [minutes=3] [device=cuda]
 
-It measures step by step, each in a process of its own: `ceilings` (what the card can do), `parity` (losses, gradients
-and beams of six variants beside the CPU's), `updates` (with and without graphs, Triton), `training-80`, `-512` and
-`-2048` (sentences a batch; with 512 also Joey NMT and eole, if their Pythons are given, and an encoder-decoder of
-torch's own GRUs), `transformer` (beside `torch.nn.Transformer` in the same loop), `translating` (1, 64 and 512
-sentences at a time) and `multi30k` (trained for some minutes, and scored). Each step writes `STEP.json` into the
-folder, and is left out if that is there already. The plan with the limit of each step is printed first; a step that
-takes longer is cut off. `page.md` has all figures. `quick=true` tries everything with tiny sizes, and `device=cpu`
-where there is no GPU. `beside.py` measures other programs.
+Each step runs in its own process: `ceilings` (limits of the card), `parity` (losses, gradients and beams of six
+variants, compared with the CPU), `updates` (with and without CUDA graphs and Triton), `training-80`, `-512` and `-2048`
+(sentences per batch; with 512 also Joey NMT and eole, if their Pythons are given, and an encoder-decoder of torch's
+GRUs), `transformer` (compared with `torch.nn.Transformer` in the same loop), `translating` (1, 64 and 512 sentences at
+a time) and `multi30k` (trained for some minutes, then scored). A step writes `STEP.json` into the folder, and is
+skipped if this file exists. The plan with the limit of each step is printed first; a step that exceeds its limit is
+stopped. `page.md` has all figures. `quick=true` tests everything with tiny sizes, also with `device=cpu` without a GPU.
+`beside.py` measures other programs.
 """
 
 import json
@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-# As a plain script: a machine that got the wheels alone has not installed the package.
+# The package need not be installed.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from gpu.steps import Step, ended, known, measure
@@ -31,7 +31,7 @@ from nmt.system.errors import UserError
 
 BATCHES = (80, 512, 2048)
 TRAININGS = tuple(f"training-{batch}" for batch in BATCHES)
-#: Seconds that a step may take.
+#: Time limit of each step in seconds.
 LIMITS = {"ceilings": 60, "parity": 180, "updates": 180, **dict.fromkeys(TRAININGS, 300)}
 LIMITS |= {"transformer": 120, "translating": 300, "multi30k": 180}
 WHAT = {
@@ -68,7 +68,7 @@ def main(arguments: list[str]) -> int:
 
 
 def page_of(folder: Path) -> str:
-    """The page of all figures in the folder."""
+    """The Markdown page with all figures in the folder."""
     from gpu.page import page
 
     all_figures = known(folder, [*LIMITS])
@@ -104,12 +104,12 @@ def work(step: Step, folder: Path, given: dict[str, str]) -> dict[str, Any]:
     ended([sys.executable, str(ROOT / "scripts" / "benchmark.py"), *words, "--json", str(target)], step.limit)
     results: dict[str, Any] = json.loads(target.read_text("utf-8"))
     target.unlink()
-    # On a CPU, to try the script: where the figures of a GPU are.
+    # On a CPU, in a test of the script, the results go to the place of a GPU's results.
     return results if "cuda" in results else {**results, "cuda": {"float32": results}}
 
 
 def unequal(variants: dict[str, Any]) -> dict[str, str]:
-    """The reason why `parity` failed, if it did: an error, or a gradient that is too far from the CPU's."""
+    """{"failed": reason} if `parity` failed, by an error or a gradient that differs too much from the CPU's, or {}."""
     from gpu.measures import MOST_DIFFERENT
 
     wrong = [

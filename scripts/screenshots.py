@@ -1,10 +1,10 @@
-"""Pictures of the server's page for the documents.
+"""Take the screenshots of the server's page for the documentation.
 
     python -m nmt.serve 'run=[checkpoints/A,checkpoints/B]'
     python scripts/screenshots.py folder=docs [address=http://127.0.0.1:8765/] [text="A sentence."] [with=B]
 
-Needs Chromium and the extra `browser`. It writes `page-sentence.png`, `page-alignment.png`, `page-why.png`,
-`page-whatif.png`, with B `page-beside.png` and, if A has been evaluated, `page-corpus.png`.
+The script needs Chromium and the extra `browser`. It writes `page-sentence.png`, `page-alignment.png`, `page-why.png`
+and `page-whatif.png`; with B also `page-beside.png`, and if A has been evaluated `page-corpus.png`.
 """
 
 import io
@@ -25,7 +25,7 @@ WIDTH, MARGIN, TIMEOUT = 1000, 10, 120_000
 
 
 def save(picture: bytes, path: Path) -> None:
-    """Write a picture without white margins and with few colours: a fifth of the size, and the same to the eye."""
+    """Write a picture without white margins, and with 64 colours: a fifth of the size without a visible difference."""
     data = io.BytesIO()
     image = Image.open(io.BytesIO(picture)).convert("RGB")
     _, _, right, bottom = ImageOps.invert(image.convert("L")).getbbox() or (0, 0, *image.size)
@@ -36,7 +36,7 @@ def save(picture: bytes, path: Path) -> None:
 
 
 def sweep(page: Any) -> None:
-    """Ask what the step of the longest piece would say if it looked at each source piece in turn."""
+    """Sweep the step of the longest piece: its output with attention to each source piece in turn."""
     box = page.locator("#whatif")
     steps = box.get_by_label("Pin step")
     steps.select_option(label=max(steps.locator("option").all_inner_texts(), key=len))
@@ -52,18 +52,18 @@ def light(page: Any) -> None:
 
 
 def compare(page: Any) -> None:
-    """Choose the cell where both models differ most."""
+    """Choose the cell where the two models differ most."""
     cells = page.locator("#beside figure").nth(2).locator("tr:not(:has(th.end)) td.cell")
     numbers = [abs(float(text.replace("−", "-") or 0)) for text in cells.all_inner_texts()]
     cells.nth(numbers.index(max(numbers))).click()
 
 
 def nothing(page: Any) -> None:
-    """Show a section as it is."""
+    """Leave a section unchanged."""
 
 
 def take(page: Any, folder: Path) -> None:
-    """Show each section as a reader would, and save its picture."""
+    """Prepare each section as a reader would use it, and save its picture."""
     sections: dict[str, Callable[[Any], None]] = {
         "sentence": light, "alignment": nothing, "why": nothing, "whatif": sweep, "beside": compare
     }  # fmt: skip

@@ -1,7 +1,7 @@
-"""What `mkdocs build` adds to the pages of docs/: equations as MathML, and the notebook with its outputs as a page.
+"""Hooks of `mkdocs build` for docs/: equations become MathML, and the notebook with its outputs becomes a page.
 
-Every browser shows MathML, so a page with equations needs no script, no font and no network. The equations are written
-as GitHub shows them too: LaTeX in a fence of the kind `math`, or between $` and `$ in a line.
+All browsers support MathML, so a page with equations needs no script, no font and no network. Equations are written in
+a syntax that GitHub also supports: LaTeX in a fence of the kind `math`, or between $` and `$ in a line.
 """
 
 import html
@@ -14,12 +14,12 @@ from latex2mathml.converter import convert
 
 NOTEBOOK, PAGE = "attention.ipynb", "attention-notebook.md"
 _EQUATION = re.compile(r"^```math\n(.*?)^```$|\$`([^`]+)`\$", re.MULTILINE | re.DOTALL)
-#: The theme's script switches two style sheets of highlight.js, which this site leaves out.
+#: Empty style sheets for the theme's script, which switches two style sheets of highlight.js that this site omits.
 _SWITCHED = '<style id="hljs-light"></style><style id="hljs-dark"></style>'
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Add the page of the notebook."""
+    """Add the page of the notebook to the files."""
     from mkdocs.structure.files import File  # type: ignore[import-untyped, unused-ignore]
 
     text = notebook_page(Path(config.docs_dir, NOTEBOOK))
@@ -28,14 +28,14 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Write the equations of a page as MathML; links to the notebook lead to its page."""
+    """Convert the equations of a page to MathML, and links to the notebook to links to its page."""
     if page.file.src_uri != PAGE:
         markdown = markdown.replace(f"({NOTEBOOK})", f"({PAGE})")
     return _EQUATION.sub(lambda match: equation(match[1] or match[2], block=match[1] is not None), markdown)
 
 
 def on_page_content(content: str, page: Any, config: Any, files: Any) -> str:
-    """Put the outputs of the notebook into their places."""
+    """Replace the marks on the notebook's page by the outputs."""
     if page.file.src_uri != PAGE:
         return content
     outputs = [each for cell in cells(Path(config.docs_dir, NOTEBOOK)) for each in cell.get("outputs", ())]
@@ -45,12 +45,12 @@ def on_page_content(content: str, page: Any, config: Any, files: Any) -> str:
 
 
 def on_post_page(output: str, page: Any, config: Any) -> str:
-    """Keep the theme's script from failing."""
+    """Add the empty style sheets without which the theme's script would fail."""
     return output.replace("</head>", f"{_SWITCHED}</head>", 1)
 
 
 def equation(latex: str, *, block: bool) -> str:
-    """MathML of an equation in LaTeX; one of its own scrolls where the screen is narrow."""
+    """Convert an equation from LaTeX to MathML; a block equation can scroll on narrow screens."""
     mathml = convert(latex.strip(), display="block" if block else "inline")
     return f'<div class="equation" tabindex="0">{mathml}</div>' if block else mathml
 
@@ -62,7 +62,7 @@ def cells(notebook: Path) -> list[dict[str, Any]]:
 
 
 def notebook_page(notebook: Path) -> str:
-    """Markdown of a notebook: its text and code, with a mark where each output belongs."""
+    """Convert a notebook to Markdown: its text and code, with a mark in the place of each output."""
     parts: list[str] = []
     outputs = 0
     for cell in cells(notebook):
@@ -77,7 +77,7 @@ def notebook_page(notebook: Path) -> str:
 
 
 def html_of(output: dict[str, Any]) -> str:
-    """HTML of an output: what it displays, or its text."""
+    """Convert an output of a cell to HTML: its HTML, its picture or its text."""
     data = {kind: "".join(value) for kind, value in output.get("data", {}).items() if not isinstance(value, dict)}
     if "text/html" in data:
         return f'<div class="output">{data["text/html"]}</div>'

@@ -1,10 +1,10 @@
-"""Compile the Triton kernels for a GPU, without one, and say what they take.
+"""Compile the Triton kernels for a GPU on a machine without GPU, and print the resources that they need.
 
     python scripts/triton_kernels.py [--capability 90] [--slots 24,64] [--space 512] [--size 512] [--words 10000]
 
-Prints a Markdown table: registers per thread, bytes that are spilled to memory per thread, and bytes of shared memory
-per block, with keys and products in float32 and in bfloat16. Registers limit how many programs a GPU runs at a time.
-Needs Triton, which torch for CUDA brings along.
+Prints a Markdown table: registers per thread, bytes per thread that are spilled to memory, and bytes of shared memory
+per block, with keys and products in float32 and in bfloat16. Registers limit how many programs a GPU runs in parallel.
+The script needs Triton, which is installed with torch for CUDA.
 """
 
 import argparse
@@ -21,13 +21,13 @@ from verbs import script
 
 from nmt.system.errors import UserError
 
-#: Pointers of the kernels by name: "low" is the type of the products, others are float32.
+#: Names of pointers whose type is that of the products; other pointers are float32 or in INTEGERS.
 LOW = {"keys", "shares", "projected", "rounded", "through_product", "projected_grad", "logits", "gradients"}
 INTEGERS = {"mask": "*i8", "real": "*i8", "targets": "*i64", "S": "i32", "smoothing": "fp32"}
 
 
 class Kernel(NamedTuple):
-    """A kernel, its sizes and how many warps run a program."""
+    """A kernel, its sizes, and the number of warps per program."""
 
     name: str
     function: Any
@@ -36,7 +36,7 @@ class Kernel(NamedTuple):
 
 
 def kernels(slots: int, space: int, size: int, words: int) -> Iterator[Kernel]:
-    """The kernels as training starts them for a memory of so many slots."""
+    """Yield the kernels with the sizes that training uses for a memory of `slots` slots."""
     from nmt.kernels.gpu import triton_attentive_gru, triton_cross_entropy
 
     blocks = triton_attentive_gru.blocks(slots, space, size)
@@ -50,7 +50,7 @@ def kernels(slots: int, space: int, size: int, words: int) -> Iterator[Kernel]:
 
 
 def compiled(kernel: Kernel, low: str, capability: int) -> Any:
-    """The kernel for an NVIDIA GPU of this compute capability, with products in the type `low`."""
+    """Compile a kernel for an NVIDIA GPU of this compute capability, with products in the type `low`."""
     import triton
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
@@ -61,14 +61,14 @@ def compiled(kernel: Kernel, low: str, capability: int) -> Any:
         for name in names
     }
     constants = {(names.index(name),): value for name, value in kernel.sizes.items()}
-    # Launches find that these pointers are multiples of 16 bytes, and then read 16 bytes at once.
+    # At a launch, Triton detects pointers that are multiples of 16 bytes, and reads 16 bytes at once.
     aligned = {(place,): [["tt.divisibility", 16]] for place, name in enumerate(names) if signature[name][0] == "*"}
     source = ASTSource(kernel.function, signature, constants, aligned)
     return triton.compile(source, GPUTarget("cuda", capability, 32), {"num_warps": kernel.warps})
 
 
 def usage(binary: bytes) -> dict[str, int]:
-    """Registers, and bytes of stack and shared memory, from the resources that a cubin states."""
+    """The resource usage of a cubin: registers, and bytes of stack, shared and local memory."""
     import triton
 
     tool = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
@@ -80,7 +80,7 @@ def usage(binary: bytes) -> dict[str, int]:
 
 
 def numbers(text: str) -> list[int]:
-    """Whole numbers with commas between."""
+    """Parse comma-separated whole numbers."""
     return [int(word) for word in text.split(",")]
 
 

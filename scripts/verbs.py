@@ -1,4 +1,4 @@
-"""What scripts that run the product's own commands have in common."""
+"""Functions that scripts share: run commands of nmt, parse KEY=VALUE arguments, and report errors."""
 
 import contextlib
 import os
@@ -13,9 +13,9 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def verb(name: str, *words: str) -> int:
-    """Run one of the product's own commands; return its exit status, as a shell has it: 128 + a signal that ended it.
+    """Run the command `nmt.NAME`; return its exit status as a shell does: 128 + the signal that ended it.
 
-    Ctrl-C is the command's to answer, which may have something to save. The package need not be installed.
+    Ctrl-C is left to the command, which may save its state first. The package need not be installed.
     """
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
@@ -27,7 +27,7 @@ def verb(name: str, *words: str) -> int:
 
 
 def key_values(words: Sequence[str], known: Collection[str] = ()) -> dict[str, str]:
-    """KEY=VALUE words by their keys (UserError for a word of another form, or a key not `known`)."""
+    """Parse KEY=VALUE words (UserError for a word of another form, or a key that is not `known`)."""
     for word in words:
         if "=" not in word:
             raise UserError(f"{word} says not what it is: write KEY={word}.")
@@ -38,7 +38,7 @@ def key_values(words: Sequence[str], known: Collection[str] = ()) -> dict[str, s
 
 
 def script(name: str, main: Callable[[list[str]], int]) -> int:
-    """The exit status of a script that got the command line, its mistakes told in one line."""
+    """Run a script with the command line; return its exit status. A UserError becomes a one-line message."""
     try:
         return main(sys.argv[1:])
     except UserError as error:

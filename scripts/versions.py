@@ -1,10 +1,10 @@
-"""Measures how fast the working tree trains and translates beside an earlier revision, both in turn in one run.
+"""Compare the speed of the working tree with an earlier revision in training and translating, in turn in one run.
 
     python scripts/versions.py REVISION [--rounds N] [--data DIR] [--tokenizer FILE] [--only PART,...] [--quick]
 
-Prints a table of target tokens a second in training and sentences a second in translating, and the ratio of the
-working tree to the revision: the median over the rounds, in brackets the smallest and the largest. Both translate
-with the same weights, which the revision has trained. The revision must have `scripts/benchmarking/`.
+Prints a table of target tokens per second in training and sentences per second in translating, and the ratio of the
+working tree to the revision: the median over the rounds, with minimum and maximum in brackets. Both translate with the
+same weights, which the revision has trained. The revision must have `scripts/benchmarking/`.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-# As a plain script from wherever it lies: the package need not be installed.
+# The package need not be installed.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarking.commands import Parser, add_common, count, select
@@ -29,7 +29,7 @@ from nmt.system.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[1]
 PARTS = ("training", "translating")
-#: Ways of translating: the search and how many sentences go together.
+#: Ways of translating: the search, and sentences per batch.
 SEARCHES = (("greedy", 64), ("beam5", 64), ("beam5", 1))
 
 
@@ -37,7 +37,7 @@ class Version:
     """A process that runs one job with the code of one tree."""
 
     def __init__(self, tree: Path, log: Path, **settings: object) -> None:
-        """Starts it and waits until it is ready; what it says on standard error goes to `log`."""
+        """Start the process and wait until it is ready; its standard error goes to `log`."""
         path = os.pathsep.join((str(tree), str(tree / "scripts")))
         self._log = log
         with log.open("a") as errors:
@@ -52,7 +52,7 @@ class Version:
         self.ask(**settings)
 
     def ask(self, **order: object) -> Json:
-        """Has one order carried out (UserError: the process ended)."""
+        """Send an order and return the answer (UserError if the process has ended)."""
         source, sink = self._process.stdout, self._process.stdin
         assert source is not None
         assert sink is not None
@@ -76,7 +76,7 @@ class Version:
 
 
 def check_out(revision: str, folder: Path) -> None:
-    """Writes the files of a revision into `folder` (UserError: git does not know it)."""
+    """Write the files of a revision into `folder` (UserError if git does not know the revision)."""
     archive = subprocess.run(["git", "archive", revision, "nmt", "scripts", "configs"], cwd=ROOT, capture_output=True)
     if archive.returncode:
         raise UserError(f"git cannot give revision {revision}: {archive.stderr.decode().strip()}")
@@ -84,7 +84,7 @@ def check_out(revision: str, folder: Path) -> None:
 
 
 def compare(cases: Mapping[str, Version], rounds: int, label: str, unit: str, **order: object) -> str:
-    """The row of the table for one kind of work, both versions in turn."""
+    """Measure one kind of work with both versions in turn; return its row of the table."""
     speeds: dict[str, list[float]] = {name: [] for name in cases}
     for number in range(rounds):
         turn = list(cases) if number % 2 == 0 else list(cases)[::-1]
@@ -100,7 +100,7 @@ def compare(cases: Mapping[str, Version], rounds: int, label: str, unit: str, **
 
 
 def measure(session: Session, trees: Mapping[str, Path], parts: Sequence[str], rounds: int, quick: bool) -> list[str]:
-    """The rows for all wirings."""
+    """Measure all wirings; return the rows of the table."""
     scale, rows = session.scale, []
     shared = {"quick": quick, "pieces": session.sizes.pieces, "folder": session.data}
     shared["place"] = ["cpu", "float32", session.threads]
@@ -132,7 +132,7 @@ def measure(session: Session, trees: Mapping[str, Path], parts: Sequence[str], r
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Prints the table; returns the exit status."""
+    """Print the table; return the exit status."""
     try:
         _run(words)
     except UserError as error:

@@ -1,4 +1,4 @@
-"""From a run to a folder that another program translates with: model, tokenizer, and a program that runs them."""
+"""Export of a run to a folder for another inference library: model, tokenizer, and a program that translates."""
 
 import errno
 import importlib.util
@@ -36,17 +36,17 @@ Quantization = Literal[
     "float32", "float16", "bfloat16", "int16", "int8", "int8_float32", "int8_float16", "int8_bfloat16"
 ]
 
-#: The most by which a log-probability of a float32 model may differ. Rounding gives about 1e-5.
+#: Maximum difference of a log-probability in float32. Rounding gives about 1e-5.
 TOLERANCE = 1e-2
-#: Lengths in pieces of the sources that a model is checked on, batch by batch: with padding and without.
+#: Source lengths in pieces of the batches for the check: with padding and without.
 _LENGTHS = ([1, 5, 20, 12, 3, 8, 17, 20], [1], [49])
-#: Pieces of a target, without the end of sentence.
+#: Target length in pieces for the check, without the end of sentence.
 _TARGET = 12
 
 
 @dataclass(frozen=True)
 class Exporting:
-    """What `nmt.export` is asked to do; `configs/export.yaml` explains the settings."""
+    """The settings of `nmt.export`; `configs/export.yaml` explains them."""
 
     run: Path
     format: Literal["ctranslate2", "onnx"]
@@ -56,10 +56,10 @@ class Exporting:
 
 
 def export(request: Exporting) -> int:
-    """Write the folder, whole or not at all.
+    """Write the folder, complete or not at all; return the exit status.
 
     Raises:
-        UserError: the run is damaged or cannot be converted, the folder exists, or a package is missing.
+        UserError: the run is damaged or cannot be converted, the folder is not empty, or a package is missing.
     """
     run, output, format_ = Run(request.run), request.output, FORMATS[request.format]
     check_paths({}, {"output": output}, folders=["output"])
@@ -75,7 +75,7 @@ def export(request: Exporting) -> int:
             checked = "" if request.quantization != "float32" else _checked(run, format_, staging, model, tokenizer)
     except OSError as error:
         if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR) and output.exists():
-            raise _taken(output) from error  # created meanwhile
+            raise _taken(output) from error  # another process has just created it
         raise unwritable(output, error, "output=FOLDER") from error
     print_message(f"{output}: weights in {request.quantization}{checked}.")
     print_message(f"Translate with it: python {shell_quoted(str(output / 'translate.py'))} INPUT OUTPUT")
@@ -83,7 +83,7 @@ def export(request: Exporting) -> int:
 
 
 def _check(format_: ExportFormat, quantization: str, run: Run, model: Seq2Seq) -> None:
-    """Raise UserError if a format cannot hold a model, naming another one that can, or if a package is missing."""
+    """Raise UserError if the format does not support the model or quantization, or if a package is missing."""
     name, choices = format_.name, run.config().choices
     if quantization not in format_.quantizations:
         kinds = " or ".join(format_.quantizations)
@@ -101,7 +101,7 @@ def _check(format_: ExportFormat, quantization: str, run: Run, model: Seq2Seq) -
 
 
 def _checked(run: Run, format_: ExportFormat, folder: Path, model: Seq2Seq, tokenizer: Tokenizer) -> str:
-    """What to say of the largest difference of a log-probability (UserError if rounding does not explain it)."""
+    """A message on the largest difference of a log-probability (UserError if it exceeds TOLERANCE)."""
     difference = largest_difference(format_, folder, model, tokenizer)
     if not difference <= TOLERANCE:
         raise UserError(
@@ -114,7 +114,7 @@ def _checked(run: Run, format_: ExportFormat, folder: Path, model: Seq2Seq, toke
 def largest_difference(format_: ExportFormat, folder: Path, model: Seq2Seq, tokenizer: Tokenizer) -> float:
     """The largest difference of a log-probability between a model and its export in `folder`.
 
-    Over random pieces of the target, each given those before it and a source of random pieces.
+    It is measured by forced decoding of random target pieces, with random source pieces.
     """
     generator = np.random.default_rng(1)
     forbidden = list(tokenizer.target.forbidden)
@@ -159,10 +159,10 @@ def _write_texts(folder: Path, run: Run, request: Exporting, tokenizer: Tokenize
 
 
 def _manifest(run: Run, request: Exporting, tokenizer: Tokenizer) -> dict[str, Any]:
-    """The run, its search and its tokenizer, for the program; a search other than a beam becomes greedy."""
+    """The facts on run, search and tokenizer for manifest.json; a search without a beam becomes greedy search."""
     facts = run.facts()
     search: Mapping[str, Any] = run.config().search
-    # As `Tokenizer.save` names them.
+    # The file names of `Tokenizer.save`.
     names = ("tokenizer.model", "tokenizer.model") if tokenizer.joint else ("source.model", "target.model")
     return {
         "format": f"nmt-{request.format}",

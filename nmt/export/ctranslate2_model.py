@@ -1,7 +1,7 @@
-"""A trained Transformer as a CTranslate2 model: which models can be converted, and where each weight goes.
+"""Conversion of a trained Transformer to a CTranslate2 model: the supported models, and the place of each weight.
 
-CTranslate2 has one kind of attention: a scaled dot product over all positions, with projections. The differences that
-it allows are those of `_save`.
+CTranslate2 supports only scaled dot-product attention over all positions, with projections. `_save` lists the other
+settings that may vary.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,14 +24,14 @@ from nmt.model.transformer.transformer_layer import DecoderLayer
 from nmt.system.errors import UserError
 from nmt.text.tokenizer import BOS, EOS, UNK, Tokenizer
 
-#: Rows of the exported table of positions. CTranslate2 cannot translate beyond.
+#: Rows of the exported table of positions, and so the maximum length in CTranslate2.
 POSITIONS = 2048
 
 Side = TransformerEncoder | TransformerDecoder
 
 
 def refusals(model: Seq2Seq, choices: Mapping[str, str]) -> Iterator[Refusal]:
-    """Yield what CTranslate2 cannot compute of a model, by the run's choices."""
+    """Yield the settings of a model that CTranslate2 does not support; `choices` are the run's choices."""
     encoder, decoder = model.encoder, model.decoder
     if model.context is not None:
         yield Refusal("previous sentences (context.sentences)", "context.sentences=0")
@@ -54,8 +54,8 @@ def refusals(model: Seq2Seq, choices: Mapping[str, str]) -> Iterator[Refusal]:
 
 
 def _refused_attention(key: str, attention: Attention, choices: Mapping[str, str]) -> Iterator[Refusal]:
-    """Yield what CTranslate2 cannot compute of the attention at `key`; all layers of a side have the same settings."""
-    owner = key.partition(".")[0]  # as choices are written: encoder/score, decoder/score, attention/score
+    """Yield the settings of the attention at `key` that CTranslate2 does not support; all layers have the same ones."""
+    owner = key.partition(".")[0]  # the prefix in messages: encoder/score, decoder/score, attention/score
     for part, cure in unsupported(key, attention, scaled_dot_only=True):
         choice = choices[f"attention/{part}" if key == "attention" else f"attention/{part}@{key}.{part}"]
         yield Refusal(f"{owner}/{part}={choice}", f"{owner}/{part}={cure}")
@@ -69,18 +69,18 @@ def _refused_attention(key: str, attention: Attention, choices: Mapping[str, str
     if any(not isinstance(window, Causal | Relative) for window in attention.also):
         yield Refusal(f"{owner}/positions={choices[f'positions@{owner}.positions']}", f"{owner}/positions=sinusoidal")
     if attention.heads > 1 and any(isinstance(window, Relative) for window in attention.also):
-        # CTranslate2 has one table of distances for all heads.
+        # All heads of CTranslate2 share one table of relative positions.
         yield Refusal(f"{owner}/positions=relative with {key}.heads={attention.heads}", f"{key}.heads=1")
 
 
 def _save(folder: Path, model: Seq2Seq, tokenizer: Tokenizer, quantization: str) -> None:
     """Write the CTranslate2 model of a Transformer without `refusals`.
 
-    Encoder and decoder may differ in layers, size, heads, norm and positions; embeddings may be tied. Pieces that our
-    search never produces get a bias of minus infinity, so that no caller has to suppress them.
+    Encoder and decoder may differ in layers, size, heads, norm and positions; embeddings may be tied. Forbidden target
+    pieces get a bias of minus infinity, so that callers need not suppress them.
 
     Raises:
-        UserError: the model has a weight that was not used.
+        UserError: CTranslate2 has no place for a weight of the model.
     """
     from ctranslate2.specs import TransformerSpec, transformer_spec
 
@@ -110,7 +110,7 @@ def _save(folder: Path, model: Seq2Seq, tokenizer: Tokenizer, quantization: str)
 
 
 class _Converter:
-    """Copies weights into specifications and keeps count of them."""
+    """Copies weights into specifications of CTranslate2, and records the weights that were used."""
 
     def __init__(self) -> None:
         self.used: set[int] = set()
@@ -121,7 +121,7 @@ class _Converter:
         return array(tensor)
 
     def linear(self, spec: Any, *layers: nn.Linear) -> None:
-        """One layer or several, whose outputs are side by side."""
+        """Copy a linear layer, or several as one layer with concatenated outputs."""
         spec.weight = np.concatenate([self.array(layer.weight) for layer in layers])
         if layers[0].bias is not None:
             spec.bias = np.concatenate([self.array(layer.bias) for layer in layers])
@@ -130,7 +130,7 @@ class _Converter:
         spec.gamma, spec.beta = self.array(norm.weight), self.array(norm.bias)
 
     def side(self, make: type, side: Side, embedding: nn.Embedding) -> Any:
-        """The specification of an encoder or a decoder."""
+        """Make the specification of an encoder or a decoder with all its weights."""
         layers = side.layers
         spec = make(
             len(layers),
@@ -153,7 +153,7 @@ class _Converter:
         return spec
 
     def entrance(self, spec: Any, side: Side, embedding: nn.Embedding) -> None:
-        """Embeddings and positions. CTranslate2 adds positions after scaling, and has no linear layer there."""
+        """Copy embeddings and positions. CTranslate2 adds positions after scaling, and has no linear layer there."""
         entrance, positions = side.entrance, side.entrance.positions
         self.used |= {id(parameter) for parameter in (*entrance.parameters(), embedding.weight)}
         words = array(embedding.weight)
@@ -161,7 +161,7 @@ class _Converter:
         steps = torch.arange(count, device=embedding.weight.device)
         with torch.no_grad():
             table = array(positions(embedding.weight.new_zeros(count, positions.size), steps) * entrance.scale)
-        if entrance.linear is not None:  # W (sqrt(E) y + p) + b, with one of the terms in each table
+        if entrance.linear is not None:  # W (sqrt(E) y + p) + b: W sqrt(E) y in one table, W p in the other
             weight, bias = array(entrance.linear.weight), array(entrance.linear.bias)
             words, table = (words * entrance.scale) @ weight.T, table @ weight.T
             if isinstance(positions, RelativePositions):
@@ -176,7 +176,7 @@ class _Converter:
             spec.position_encodings.encodings = table
 
     def attention(self, spec: Any, attention: Attention, fused: bool = True) -> None:
-        """The projections; `fused` for self-attention, whose queries, keys and values come from one vector."""
+        """Copy the projections; `fused` for self-attention, which has one layer for queries, keys and values."""
         projections = [attention.query, attention.key, attention.value, attention.out]
         query, key, value, out = (projection for projection in projections if projection is not None)
         groups: Sequence[Sequence[nn.Linear]] = [[query, key, value]] if fused else [[query], [key, value]]
@@ -192,7 +192,7 @@ class _Converter:
 
 
 def _log_probs(folder: Path, tokenizer: Tokenizer, batch: Batch) -> Floats:
-    """The log-probabilities of the target words of a batch by the model in a folder."""
+    """The log-probabilities of a batch's target pieces, computed by the exported model in a folder."""
     import ctranslate2
 
     sources, targets = (

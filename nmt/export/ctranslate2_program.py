@@ -12,7 +12,7 @@ class CTranslate2Translator(ExportedFolder):
     """The model of a folder, and a beam search with the settings of its manifest.json."""
 
     def __init__(self, folder: Path, threads: int = 0) -> None:
-        """Read a folder; `threads` for a batch, 0 for those of CTranslate2."""
+        """Read a folder; `threads` is the number of threads per batch, 0 for CTranslate2's default."""
         super().__init__(folder)
         self.model = ctranslate2.Translator(str(folder), intra_threads=threads)
 
@@ -24,7 +24,7 @@ class CTranslate2Translator(ExportedFolder):
             return texts
         limits = {at: min(self.longest(len(row)), self.settings["positions"]) - 1 for at, row in rows.items()}
         results = dict(zip(rows, self.search([*rows.values()], max(limits.values())), strict=True))
-        for at, limit in limits.items():  # of each line; translate_batch has one for all
+        for at, limit in limits.items():  # translate_batch has one limit for all lines: search again with a line's own
             if any(len(hypothesis) > limit for hypothesis in results[at].hypotheses):
                 (results[at],) = self.search([rows[at]], limit)
         for at, result in results.items():
@@ -34,7 +34,7 @@ class CTranslate2Translator(ExportedFolder):
         return texts
 
     def search(self, rows: list[list[str]], longest: int) -> Any:
-        """The hypotheses of rows of pieces, of at most `longest` pieces without the end."""
+        """Search translations of rows of pieces, with at most `longest` pieces without the end of sentence."""
         size = self.settings["beam_size"]
         settings = {"beam_size": size, "num_hypotheses": size, "length_penalty": 0, "return_scores": True}
         return self.model.translate_batch(rows, max_batch_size=64, max_decoding_length=longest, **settings)

@@ -1,4 +1,4 @@
-"""A format of exported models: what `nmt.export` asks of CTranslate2 and of ONNX, and what both ask of an attention."""
+"""The interface of an export format, such as CTranslate2 and ONNX, and the checks of attention that both share."""
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -30,14 +30,14 @@ class ExportFormat(NamedTuple):
     """A format of exported models; `NAME_program.py` and `NAME.md` become an export's `translate.py` and README.
 
     Attributes:
-        name: of the setting format=.
-        packages: that nmt needs to write it.
-        quantizations: that it supports.
-        settings: that only this format's manifest.json has.
-        refusals: (model, choices by group) -> the settings that it does not support.
-        save: (folder, model, tokenizer, quantization) writes the model.
-        log_probs: (folder, tokenizer, batch) -> [W] the natural-log probability of each target word, row by row.
-        only_allowed: whether its probabilities are shares of the pieces that search may produce.
+        name: the value of the setting format=.
+        packages: Python packages that are needed to write the format.
+        quantizations: supported values of quantization=.
+        settings: entries for manifest.json that only this format has.
+        refusals: function (model, choices by group) -> the settings that the format does not support.
+        save: function (folder, model, tokenizer, quantization) that writes the model.
+        log_probs: function (folder, tokenizer, batch) -> [W] natural-log probability of each target piece, row by row.
+        only_allowed: whether probabilities are normalised over the pieces that search may produce.
     """
 
     name: str
@@ -51,12 +51,12 @@ class ExportFormat(NamedTuple):
 
 
 def array(tensor: Tensor) -> Floats:
-    """A copy of the values in float32: quantisation works in place."""
+    """A copy of the values in float32; a copy because quantisation works in place."""
     return np.array(tensor.detach().cpu().float().numpy())
 
 
 def key_weight(score: Score) -> Tensor | None:
-    """U [A, Dk] of the keys U v that a score of one head makes of values v; None if the values are the keys."""
+    """The matrix U [A, Dk] by which a score with one head computes keys U v from v; None if it is the identity."""
     values = torch.eye(score.key_size)
     with torch.no_grad():
         keys = score.prepare(values)
@@ -64,9 +64,9 @@ def key_weight(score: Score) -> Tensor | None:
 
 
 def unsupported(key: str, attention: Attention, *, scaled_dot_only: bool = False) -> Iterator[tuple[str, str]]:
-    """Yield each part of the attention at `key` that cannot be exported: its name, and the choices that can.
+    """Yield each part of the attention at `key` that cannot be exported: its name, and the supported choices.
 
-    With `scaled_dot_only`, the only score that can is q . k / sqrt(Dk).
+    With `scaled_dot_only`, the only supported score is q . k / sqrt(Dk).
     """
     score, form = attention.score, attention.score.form
     if scaled_dot_only:

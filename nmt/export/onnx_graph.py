@@ -1,9 +1,8 @@
-"""A graph of ONNX operators under construction, and the layers that recurrent models are made of.
+"""Builder for a graph of ONNX operators, with the layers of recurrent models.
 
-The graphs are written operator by operator, because `torch.onnx.export` cannot pack padded sequences (pytorch issue
-112044, open in 2026) and wrote GRUs with another `linear_before_reset` until 2026 (issue 189225): their results were
-wrong. Nor do sizes of an example stay in the graphs. Operators are those of opset 18
-(https://onnx.ai/onnx/operators/).
+Graphs are built operator by operator, because `torch.onnx.export` cannot pack padded sequences (pytorch issue 112044,
+open in 2026), and until 2026 exported GRUs with a wrong `linear_before_reset` (issue 189225). Graphs built here also
+contain no sizes of an example input. The operators are from opset 18 (https://onnx.ai/onnx/operators/).
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,11 +19,11 @@ if TYPE_CHECKING:
 
 OPSET, IR_VERSION = 18, 9
 
-#: The order of a GRU's gates in torch is r, z, n; in ONNX, z, r, h.
+#: torch's indices of a GRU's gates in the order of ONNX: torch has r, z, n; ONNX has z, r, h.
 _GATES = (1, 0, 2)
 
 
-#: Tensors by their names: the type and the axes, such as "FLOAT rows slots".
+#: Names of tensors -> type and axes, such as "FLOAT rows slots".
 Described = Mapping[str, str]
 
 
@@ -41,27 +40,27 @@ class Graph:
         return f"{kind}_{self._count}"
 
     def weight(self, values: npt.ArrayLike, dtype: Any = np.float32) -> str:
-        """A constant."""
+        """Add a constant."""
         name = self._name("weight")
         self._weights[name] = np.array(values, dtype=dtype, order="C")
         return name
 
     def integers(self, *values: int) -> str:
-        """A constant vector of int64."""
+        """Add a constant vector of int64."""
         return self.weight(values, np.int64)
 
     def several(self, operator: str, inputs: Sequence[str], count: int, **attributes: Any) -> list[str]:
-        """An operator with `count` results."""
+        """Add an operator with `count` results; return their names."""
         outputs = [self._name(operator) for _ in range(count)]
         self._nodes.append((operator, list(inputs), outputs, attributes))
         return outputs
 
     def add(self, operator: str, *inputs: str, **attributes: Any) -> str:
-        """An operator with one result."""
+        """Add an operator with one result."""
         return self.several(operator, inputs, 1, **attributes)[0]
 
     def output(self, name: str, value: str) -> None:
-        """Give a result the name of an output."""
+        """Make the result `value` an output of the graph with the name `name`."""
         self._nodes.append(("Identity", [value], [name], {}))
 
     def times(self, value: str, matrix: Tensor, bias: Tensor | None = None) -> str:
@@ -70,7 +69,7 @@ class Graph:
         return product if bias is None else self.add("Add", product, self.weight(array(bias)))
 
     def linear(self, value: str, layer: nn.Linear | None) -> str:
-        """A linear layer, or the value itself without one."""
+        """A linear layer; without a layer, the value itself."""
         return value if layer is None else self.times(value, layer.weight, layer.bias)
 
     def gru_step(self, gates: str, state: str, weight_hh: Tensor, bias_hh: Tensor) -> str:
@@ -83,7 +82,7 @@ class Graph:
         return self.add("Add", new, self.add("Mul", update, self.add("Sub", state, new)))
 
     def gru_layer(self, value: str, lengths: str, rnn: nn.GRU, layer: int) -> tuple[str, str]:
-        """A layer of a GRU over value [S, B, I], lengths [B] int32: its states [S, B, C] and last states [B, C]."""
+        """A GRU layer over value [S, B, I] with lengths [B] int32; returns states [S, B, C] and last states [B, C]."""
         suffixes = ("", "_reverse") if rnn.bidirectional else ("",)
 
         def stacked(kind: str) -> npt.NDArray[np.float32]:
@@ -97,13 +96,13 @@ class Graph:
             2,
             direction="bidirectional" if rnn.bidirectional else "forward",
             hidden_size=rnn.hidden_size,
-            linear_before_reset=1,  # torch multiplies by the reset gate after the matrix
+            linear_before_reset=1,  # torch applies the reset gate after the matrix product
         )
         states = self.add("Reshape", self.add("Transpose", states, perm=(0, 2, 1, 3)), self.integers(0, 0, -1))
         return states, self.add("Reshape", self.add("Transpose", last, perm=(1, 0, 2)), self.integers(0, -1))
 
     def model(self, name: str, inputs: Described, outputs: Described) -> "onnx.ModelProto":
-        """The finished graph, checked."""
+        """Build and check the ONNX model of the graph."""
         import onnx
         from onnx import helper, numpy_helper
 

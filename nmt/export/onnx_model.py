@@ -1,7 +1,7 @@
-"""A trained recurrent model as two ONNX graphs: which models can be converted, and what the graphs compute.
+"""Conversion of a trained recurrent model to two ONNX graphs: the supported models, and the two graphs.
 
 encoder.onnx: source [B, S], lengths [B] -> keys [B, S, A], values [B, S, C], mask [B, S], the first hidden [B, L, D]
-and, where features are fed back, feed [B, F].
+and, for decoders with input feeding, feed [B, F].
 step.onnx: token [N], hidden, (feed,) keys, values, mask, with N rows each -> log_probs [N, V], weights [N, S] and the
 next state: new_hidden, (new_feed).
 """
@@ -38,7 +38,7 @@ _READOUTS = (FromContext, FromState, Maxout, Tanh)
 
 
 def refusals(model: Seq2Seq, choices: Mapping[str, str]) -> Iterator[Refusal]:
-    """Yield what the graphs cannot compute of a model, by the run's choices."""
+    """Yield the settings of a model that the graphs do not support; `choices` are the run's choices."""
     encoder, decoder = model.encoder, model.decoder
     if type(encoder) is not RecurrentEncoder:
         yield Refusal(f"encoder={choices['encoder']}", "encoder=gru")
@@ -64,7 +64,7 @@ def refusals(model: Seq2Seq, choices: Mapping[str, str]) -> Iterator[Refusal]:
 
 
 def to_onnx(model: Seq2Seq) -> "dict[str, onnx.ModelProto]":
-    """The graphs of a model without `refusals`, by the names of their files."""
+    """Build the graphs of a model without `refusals`; return them by file name."""
     decoder, encoder = model.decoder, model.encoder
     assert isinstance(decoder, AttentiveDecoder)
     assert isinstance(encoder, RecurrentEncoder)
@@ -84,7 +84,7 @@ def _encoder(model: Seq2Seq, encoder: RecurrentEncoder, decoder: AttentiveDecode
     """The graph from source ids to the memory and the first state."""
     graph, rnn, attention = Graph(), encoder.rnn, decoder.attention
     assert isinstance(rnn, nn.GRU)
-    short = graph.add("Cast", "lengths", to=6)  # int32, as the operator GRU wants them
+    short = graph.add("Cast", "lengths", to=6)  # int32, which the operator GRU requires
     embedded = graph.add("Gather", graph.weight(array(model.source_embedding.weight)), "source")
     states = graph.add("Transpose", embedded, perm=(1, 0, 2))
     lasts = []
@@ -133,7 +133,7 @@ def _first_state(graph: Graph, decoder: AttentiveDecoder, values: str, lasts: li
 
 
 def _step(model: Seq2Seq, decoder: AttentiveDecoder) -> Graph:
-    """The graph of one step of N hypotheses."""
+    """The graph of one decoder step for N hypotheses."""
     graph = Graph()
     word = graph.add("Gather", graph.weight(array(model.target_embedding.weight)), "token")
     weight_ih, _, bias_ih, _ = layer_parameters(decoder.rnn)
@@ -170,7 +170,7 @@ def _step(model: Seq2Seq, decoder: AttentiveDecoder) -> Graph:
 
 
 def _update(graph: Graph, decoder: AttentiveDecoder, gates: str, hidden: list[str]) -> list[str]:
-    """The new state of each recurrent layer, from the gate inputs of the first."""
+    """The new state of each recurrent layer; `gates` are the gate inputs of the first layer."""
     new: list[str] = []
     for layer, state in enumerate(hidden):
         weight_ih, weight_hh, bias_ih, bias_hh = layer_parameters(decoder.rnn, layer)
@@ -201,7 +201,7 @@ def _attend(graph: Graph, attention: Attention, query: str) -> tuple[str, str]:
 
 
 def _read_out(graph: Graph, decoder: AttentiveDecoder, inputs: Mapping[str, str]) -> str:
-    """The features [N, F]."""
+    """The features [N, F] that the readout computes for the output layer."""
     readout = decoder.readout
     units = graph.add("Concat", *(inputs[name] for name in readout.sees), axis=-1)
     if isinstance(readout.linear, nn.Linear):
@@ -213,16 +213,16 @@ def _read_out(graph: Graph, decoder: AttentiveDecoder, inputs: Mapping[str, str]
 
 
 def _save(folder: Path, model: Seq2Seq, tokenizer: Tokenizer, quantization: str) -> None:
-    """Write the graphs, with `quantization` int8 those whose matrices are rounded."""
+    """Write the graphs; with `quantization` int8, matrix products and embeddings are quantised."""
     import onnx
 
     for name, graph in to_onnx(model).items():
         if quantization == "int8":
             from onnxruntime.quantization import QuantType, quantize_dynamic
 
-            # Says that shapes need not be inferred first, or a warning asks for it.
+            # Marks the graph as preprocessed, which avoids a warning: shape inference is not needed.
             onnx.helper.set_model_props(graph, {"onnx.quant.pre_process": "onnxruntime.quant"})
-            # Seven of eight bits: products of eight overflow on CPUs without VNNI.
+            # 7 bits instead of 8: products of 8-bit values overflow on CPUs without VNNI.
             settings: dict[str, Any] = {"weight_type": QuantType.QInt8, "per_channel": True, "reduce_range": True}
             only = {"MatMulConstBOnly": True}
             quantize_dynamic(
@@ -233,7 +233,7 @@ def _save(folder: Path, model: Seq2Seq, tokenizer: Tokenizer, quantization: str)
 
 
 def _log_probs(folder: Path, tokenizer: Tokenizer, batch: Batch) -> Floats:
-    """The log-probabilities of the target words of a batch by the graphs in a folder."""
+    """The log-probabilities of a batch's target pieces, computed by the exported graphs in a folder."""
     import onnxruntime
 
     encoder, step = (onnxruntime.InferenceSession(folder / name) for name in (ENCODER, STEP))

@@ -13,7 +13,7 @@ class OnnxTranslator(ExportedFolder):
     """The graphs of a folder, and a beam search with the settings of its manifest.json."""
 
     def __init__(self, folder: Path, threads: int = 0) -> None:
-        """Read a folder; `threads` of each graph, 0 for as many as there are cores."""
+        """Read a folder; `threads` is the number of threads per graph, 0 for the number of cores."""
         super().__init__(folder)
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 3
@@ -30,7 +30,7 @@ class OnnxTranslator(ExportedFolder):
         return "" if pieces is None else spelled([self.target.id_to_piece(token) for token in self.search(pieces)])
 
     def search(self, pieces: list[int]) -> list[int]:
-        """The hypothesis of the best rank."""
+        """Beam search: return the tokens of the hypothesis with the best rank."""
         settings, eos = self.settings, self.settings["eos"]
         longest = self.longest(len(pieces))
         source = np.array([[*pieces, eos]], dtype=np.int64)
@@ -55,7 +55,7 @@ class OnnxTranslator(ExportedFolder):
                     best, winner = rank, texts[parent]
             going = (words != eos) & np.isfinite(scores[beam])
             beam, parents, words = beam[going], parents[going], words[going]
-            # A log-probability only falls, so nothing that is open can win any more.
+            # Log-probabilities never rise, so no unfinished hypothesis can still win.
             if not len(words) or best >= self.rank(scores[beam[0]], longest):
                 break
             tokens, totals = words, scores[beam]

@@ -1,4 +1,4 @@
-"""The folder of an exported model, and lines in and out as those of `nmt.translate`: a part of exported programs."""
+"""Part of exported programs: the folder of an exported model, and input and output of lines as in `nmt.translate`."""
 
 import json
 import math
@@ -12,12 +12,12 @@ from typing import Any
 
 import sentencepiece
 
-MARK = b"\xef\xbb\xbf"  # that some editors write before UTF-8
-SPACE, LITERAL = "\u2581", "\ufdd0"  # how SentencePiece writes a space, and what this character becomes in a text
+MARK = b"\xef\xbb\xbf"  # the byte-order mark that some editors write before UTF-8
+SPACE, LITERAL = "\u2581", "\ufdd0"  # SentencePiece's space symbol, and its replacement in a text that contains it
 
 
 class ExportedFolder:
-    """The settings in manifest.json and the tokenizer of a folder."""
+    """The settings (manifest.json) and the tokenizer of an export folder."""
 
     def __init__(self, folder: Path) -> None:
         self.settings: dict[str, Any] = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
@@ -31,22 +31,22 @@ class ExportedFolder:
         unseen = self.settings["unseen"]
         if not re.search(self.settings["shown"], line):
             return None
-        # Equivalent text is equal text.
+        # Canonically equivalent texts get the same pieces.
         plain = unicodedata.normalize("NFC", re.sub(unseen, "", line)) if unseen else line
         pieces: list[Any] = self.source.encode(protected(plain), out_type=kind)
         return pieces
 
     def longest(self, pieces: int) -> int:
-        """The largest number of pieces in the translation of `pieces` pieces; the end counts as a piece."""
+        """Maximum pieces in the translation of a text with `pieces` pieces; the end of sentence counts as a piece."""
         return int(math.ceil(self.settings["length_ratio"] * pieces) + self.settings["extra_length"])
 
     def rank(self, log_prob: float, pieces: int) -> float:
-        """What hypotheses are ranked by: log-probability / ((5 + pieces) / 6) ** length penalty; the end is a piece."""
+        """The rank of a hypothesis: log-probability / ((5 + pieces) / 6) ** length penalty; `pieces` counts the end."""
         return float(log_prob / ((5 + pieces) / 6) ** self.settings["length_penalty"])
 
 
 def arriving(stream: Any) -> Iterator[list[str]]:
-    """The lines that have arrived: UTF-8, ended by LF or CR LF; a byte-order mark is dropped."""
+    """Yield lists of the lines that have arrived: UTF-8, ended by LF or CR LF, without a byte-order mark."""
     rest, number, block = b"", 0, b" "
     while block:
         block = stream.read1(1 << 16)
@@ -67,19 +67,19 @@ def arriving(stream: Any) -> Iterator[list[str]]:
 
 
 def protected(line: str) -> str:
-    """A line for SentencePiece."""
+    """The line with SentencePiece's space symbol replaced, since SentencePiece would read it as a space."""
     return line.replace(SPACE, LITERAL)
 
 
 def spelled(pieces: list[str]) -> str:
-    """The text of pieces, in one line."""
+    """The text of target pieces, in one line."""
     parts = [bytes([int(piece[3:5], 16)]) if re.fullmatch("<0x..>", piece) else piece.encode() for piece in pieces]
     text = b"".join(parts).decode("utf-8", "replace").replace(SPACE, " ").replace(LITERAL, SPACE)
     return text.replace("\n", " ").removeprefix(" ")
 
 
 def run(translate: Callable[[list[str]], list[str]]) -> None:
-    """Translate INPUT to OUTPUT, the two arguments; without them, standard input to standard output."""
+    """Translate the file INPUT to OUTPUT, the arguments of the program; "-" or none means standard input or output."""
     names = [*sys.argv[1:], "-", "-"]
     try:
         if "-" not in names[:2] and os.path.exists(names[1]) and os.path.samefile(*names[:2]):
@@ -89,7 +89,7 @@ def run(translate: Callable[[list[str]], list[str]]) -> None:
         for lines in arriving(source):
             target.write("".join(f"{text}\n" for text in translate(lines)).encode())
             target.flush()
-    except BrokenPipeError:  # as `| head` does; the last flush goes nowhere
+    except BrokenPipeError:  # the reader, such as `| head`, has ended: discard the last flush
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
         sys.exit(f"translate.py: {error.filename or 'standard output'}: {error.strerror}.")

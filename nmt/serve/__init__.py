@@ -2,5 +2,5 @@
 
     request -app, libre-> bodies -pool-> rows -> batches -engine-> documents -answers-> response
 
-One thread computes for each model; the event loop only waits. Nothing else in nmt imports this package.
+Each model computes in its own thread; the event loop only waits. No other part of nmt imports this package.
 """

@@ -1,4 +1,4 @@
-"""The results of rows as they are computed, for clients that may leave, until a deadline."""
+"""The results of rows as they are computed, with a deadline, for clients that may disconnect."""
 
 import asyncio
 import contextlib
@@ -15,14 +15,14 @@ from nmt.system.errors import UserError
 
 
 class Answers:
-    """What becomes of the rows of a request, which are put into a queue. To be made by the event loop.
+    """The pending results of a request's rows. The constructor queues the rows; call it in the event loop.
 
     Raises:
-        ProblemError: the queue does not take them.
+        ProblemError: the queue is full or closed.
     """
 
     def __init__(self, rows: Sequence[Row], queue: RowQueue, seconds: float, live: bool = False) -> None:
-        """`seconds` until the deadline; with `live`, a single row tells its beginning while it is searched."""
+        """The deadline is in `seconds` seconds; with `live`, a single row reports its beginning during the search."""
         self._rows, self._seconds = rows, seconds
         self._loop = asyncio.get_running_loop()
         self._deadline = self._loop.time() + seconds
@@ -38,9 +38,9 @@ class Answers:
             self._loop.call_soon_threadsafe(self._events.put_nowait, (at, event))
 
     async def events(self) -> AsyncIterator[tuple[int, str | tuple[Measured, Any]]]:
-        """The index of a row with its beginning so far, or with its times and result.
+        """Yield the index of a row with its beginning so far, or with its times and result.
 
-        Rows that still wait are dropped if the caller stops, for whatever reason.
+        Waiting rows are dropped when the caller stops for any reason.
 
         Raises:
             ProblemError: a row failed, or the deadline has passed.
@@ -61,7 +61,7 @@ class Answers:
                 row.leave()
 
     async def all(self) -> tuple[list[Any], dict[str, Any]]:
-        """All results in order, and `timing`: the longest wait, the computing time and the largest batch."""
+        """All results in order, and `timing`: the longest wait and computing time (ms) and the largest batch."""
         results: list[Any] = [None] * len(self._rows)
         times = [Measured(0.0, 0.0, 0)]
         async for at, event in self.events():
@@ -72,7 +72,7 @@ class Answers:
         return results, {"queue_ms": round(queue_ms, 1), "model_ms": round(model_ms, 1), "batch_size": batch_size}
 
     async def unless_gone(self, request: Request) -> tuple[list[Any], dict[str, Any]]:
-        """As `all`, which ends if the client leaves."""
+        """Like `all`, but stop if the client disconnects (ProblemError 499)."""
         task, gone = asyncio.ensure_future(self.all()), asyncio.ensure_future(_gone(request))
         try:
             await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
@@ -87,7 +87,7 @@ class Answers:
 
 
 def _result(future: "Future[Any]") -> tuple[Measured, Any]:
-    """The result of a row; its failure as a problem."""
+    """The times and result of a finished row (ProblemError if the row failed)."""
     try:
         measured, result = future.result()
     except UserError as error:
@@ -99,6 +99,6 @@ def _result(future: "Future[Any]") -> tuple[Measured, Any]:
 
 
 async def _gone(request: Request) -> None:
-    """Wait until the client leaves."""
+    """Wait until the client disconnects."""
     while (await request.receive())["type"] != "http.disconnect":
         pass

@@ -1,4 +1,4 @@
-"""The application: routes of the REST interface, the page, and their errors."""
+"""The application: the routes of the REST interface and of the page, and the handling of errors."""
 
 import json
 from collections.abc import AsyncIterator, Mapping
@@ -27,14 +27,14 @@ from nmt.serve.schemas import ExplainBody, ScoreBody, TranslateBody, WhatIfBody
 from nmt.serve.server import Serving
 from nmt.serve.translated_files import add_files
 
-#: A model that computes one batch for longer than this is taken to be stuck, in seconds.
+#: Seconds without a step after which a busy model counts as stuck.
 STUCK = 300.0
-#: Levels of an answer that are encoded part by part: down to the layers of a hypothesis.
+#: Number of nesting levels of an answer that are encoded part by part.
 PARTS = 6
 
 
 def application(pool: ModelPool, request: Serving) -> ASGIApp:
-    """The application for models whose workers run, with the addresses, the limits and the page of a request."""
+    """Build the application for a pool of models with the host names, limits and page of `request`."""
     figures = ServerFigures(list(pool.models.values()))
     app = FastAPI(
         title="nmt",
@@ -42,8 +42,8 @@ def application(pool: ModelPool, request: Serving) -> ASGIApp:
         description="Neural machine translation, and what its attention looks at.",
         docs_url=None,
         redoc_url=None,
-        redirect_slashes=False,  # a proxy's prefix is not known here
-        servers=[{"url": "."}],  # next to openapi.json
+        redirect_slashes=False,  # a redirect would lose the path prefix of a proxy
+        servers=[{"url": "."}],  # relative to openapi.json
         responses={"default": {"description": "A problem (RFC 9457).", "content": {PROBLEM: {"schema": SCHEMA}}}},
     )
     _add_errors(app)
@@ -131,7 +131,7 @@ def _event(name: str, data: dict[str, Any]) -> str:
 
 
 def encoded(value: Any, depth: int = 0, *, ascii_only: bool = False) -> str:
-    """JSON, of which parts are encoded one by one: no other thread runs while a part is."""
+    """Encode a value as JSON part by part: the encoder blocks other threads while it works on a part."""
     if depth < PARTS and isinstance(value, dict):
         parts = (f"{json.dumps(key)}: {encoded(each, depth + 1, ascii_only=ascii_only)}" for key, each in value.items())
         return f"{{{', '.join(parts)}}}"
@@ -147,7 +147,7 @@ def _add_state(app: FastAPI, pool: ModelPool, figures: ServerFigures, offered: M
 
     @app.get("/v1/models", summary="The models")
     async def descriptions() -> JSONResponse:
-        scores = await pool.off_loop(lambda: [evaluated(model.run) for model in models])  # a run is evaluated meanwhile
+        scores = await pool.off_loop(lambda: [evaluated(model.run) for model in models])  # evaluations may be new
         described = [
             {"id": model.id, "name": name, **model.description, **each}
             for model, name, each in zip(models, names, scores, strict=True)

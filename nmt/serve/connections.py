@@ -1,7 +1,7 @@
-"""The socket and the HTTP server, which ends after the requests at hand when a signal tells it to.
+"""The socket and the HTTP server, which finishes open requests and ends at a signal.
 
-A client has a time to send a request and to read the answer. If too many are connected, the one that has taken longest
-over its request makes room.
+Clients have limited time to send a request and to read the answer. With too many connections, the server closes the
+connection whose client has been slowest to send its request.
 """
 
 import asyncio
@@ -23,25 +23,25 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from nmt.system.errors import UserError
 from nmt.system.signals import handling, stop_signals
 
-#: Seconds that requests at hand have after SIGTERM.
+#: Seconds for open requests to finish after SIGTERM.
 DRAIN = 60
-#: Seconds that a client has to send a request, and to take some of an answer.
+#: Seconds for a client to send a request, or to read some of an answer.
 PATIENCE = 30.0
-#: Connections at a time, at most; half of the files that the process may open, if these are fewer.
+#: Maximum number of connections; half of the process's limit on open files if that is less.
 CONNECTIONS = 500
-#: Connections that are accepted at once.
+#: Backlog of the socket: connections that wait to be accepted.
 BURST = 100
-#: Seconds between messages on errors of connections.
+#: Minimum seconds between messages about failed connections.
 SILENCE = 60.0
 
 
 class Connection(H11Protocol):
-    """A connection that knows since when it waits for its client."""
+    """A connection that measures how long it has waited for its client."""
 
     most = CONNECTIONS
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Make room for it, or refuse it if every other client waits for an answer."""
+        """Accept the connection; above the maximum, close the slowest one, which may be this one."""
         self.began, self._unsent = time.monotonic(), 0
         super().connection_made(transport)
         if len(self.connections) > self.most:
@@ -49,11 +49,11 @@ class Connection(H11Protocol):
 
     @property
     def is_asking(self) -> bool:
-        """Whether its client has not sent all of a request, or not taken all of the last answer."""
+        """Whether the client has not sent a complete request, or the connection is closing."""
         return self.conn.their_state in (h11.IDLE, h11.SEND_BODY) or self.transport.is_closing()
 
     def tick(self, moment: float) -> None:
-        """Close it if its client has taken too long."""
+        """Close the connection if its client has been too slow; `moment` is the monotonic time in seconds."""
         unsent = self.transport.get_write_buffer_size()
         if unsent != self._unsent or (not unsent and not self.is_asking):
             self.began, self._unsent = moment, unsent
@@ -61,9 +61,9 @@ class Connection(H11Protocol):
             self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        """Take what belongs to this request; another one before its answer is left unanswered.
+        """Read data of the current request; a pipelined request gets no answer.
 
-        If reading stopped before it, nobody would notice that the client leaves.
+        Reading must go on during an answer, or the server would not notice that the client disconnects.
         """
         if self.conn.their_state in (h11.DONE, h11.MUST_CLOSE) and not self.cycle.response_complete:
             self.cycle.keep_alive = False
@@ -71,12 +71,12 @@ class Connection(H11Protocol):
         super().data_received(data)
 
     def on_response_complete(self) -> None:
-        """The client has time for another request."""
+        """Restart the client's time limit for its next request."""
         self.began = time.monotonic()
         super().on_response_complete()
 
     def shutdown(self) -> None:
-        """Finish the answer to a whole request; half a request ends here."""
+        """Finish the answer to a complete request; close the connection on an incomplete request."""
         if self.is_asking and not self.transport.get_write_buffer_size():
             self.transport.abort()
         else:
@@ -84,20 +84,20 @@ class Connection(H11Protocol):
 
 
 def make_room(connections: Iterable[Any]) -> None:
-    """End the connection whose client has taken longest over its request, if there is one."""
+    """Close the connection whose client has been sending its request for the longest time, if there is one."""
     waiting = [each for each in connections if each.is_asking and not each.transport.is_closing()]
     if waiting:
         min(waiting, key=lambda each: each.began).transport.abort()
 
 
 class Server(uvicorn.Server):
-    """uvicorn's server without its handlers, which raise the signal again when all is done."""
+    """uvicorn's server without its signal handlers, which raise the signal again after shutdown."""
 
     _message_time = -SILENCE  # when the last message was printed
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
-        """Stop at SIGTERM and Ctrl-C; a second Ctrl-C does not wait for the requests at hand."""
+        """Stop at SIGTERM and Ctrl-C; a second Ctrl-C does not wait for open requests."""
 
         def stop(number: int, frame: FrameType | None) -> None:
             self.force_exit = self.should_exit and number == signal.SIGINT
@@ -107,14 +107,14 @@ class Server(uvicorn.Server):
             yield
 
     async def watch(self) -> None:
-        """Look at every connection once a second."""
+        """Check the time limits of all connections once a second."""
         while True:
             await asyncio.sleep(1)
             for connection in list(self.server_state.connections):
                 connection.tick(time.monotonic())  # type: ignore[union-attr]
 
     def failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Say that a connection fails, but not each time: without free files, that is thousands of times a second."""
+        """Report a failed connection, at most once per SILENCE: without free files, thousands may fail per second."""
         error = context.get("exception")
         if getattr(error, "errno", None) in (errno.EMFILE, errno.ENFILE):
             make_room(self.server_state.connections)
@@ -125,16 +125,16 @@ class Server(uvicorn.Server):
 
 
 def run(app: ASGIApp, listener: socket.socket) -> None:
-    """Serve until a signal."""
+    """Serve the application until a signal arrives."""
     Connection.most = min(CONNECTIONS, files() // 2)
     config = uvicorn.Config(
         app,
         http=Connection,
         backlog=min(BURST, Connection.most),
-        log_level="error",  # not for what clients send
-        access_log=False,  # neither text nor addresses
+        log_level="error",  # no warnings about invalid requests
+        access_log=False,  # the log must contain neither text nor addresses
         server_header=False,
-        proxy_headers=False,  # any client can send them
+        proxy_headers=False,  # any client can forge them
         timeout_graceful_shutdown=DRAIN,
         lifespan="off",
         ws="none",
@@ -151,7 +151,7 @@ def run(app: ASGIApp, listener: socket.socket) -> None:
 
 
 def files() -> int:
-    """How many files the process may open."""
+    """The process's limit on open files."""
     try:
         import resource
     except ImportError:  # Windows
@@ -162,7 +162,7 @@ def files() -> int:
 
 @contextlib.contextmanager
 def listening(host: str, port: int) -> Iterator[socket.socket]:
-    """A socket that accepts connections (UserError if the address cannot be used)."""
+    """Open a listening socket as a context (UserError if the address cannot be used)."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         listener = socket.create_server((host, port), family=family, backlog=BURST)

@@ -1,4 +1,4 @@
-"""The evaluation of a run -> its sentences with measures, to sort and to compare with those of another run."""
+"""The sentences of a run's evaluation with their measures, to sort, and to compare with another run."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -24,7 +24,7 @@ _TEXTS = {"source": "source.txt", "translation": "hypotheses.txt", "reference": 
 
 
 def add_corpus(app: FastAPI, pool: ModelPool) -> None:
-    """Add the route."""
+    """Add the route /v1/corpus."""
 
     @app.get("/v1/corpus", summary="The sentences of a model's evaluation with their measures")
     async def corpus(
@@ -46,14 +46,14 @@ def add_corpus(app: FastAPI, pool: ModelPool) -> None:
 
 
 def described(run: Run, split: str | None, other: Run | None = None) -> Json:
-    """The sentences of a split, the first if it is None.
+    """The evaluated sentences of a split; None means the first split.
 
     Returns:
-        `split`; `splits`, all that there are; `compared`, whether `other` has translated the same sentences; and
-        `rows`, which docs/serving.md describes.
+        `split`, its name; `splits`, the names of all splits; `compared`, whether `other` has translated the same
+        sentences; and `rows`, which docs/serving.md describes.
 
     Raises:
-        ProblemError: 404, the run has no such evaluation.
+        ProblemError: 404, the run has no evaluation of this split.
         UserError: a file of the run is damaged.
     """
     splits = run.splits()
@@ -87,7 +87,7 @@ def _rows(run: Run, split: str) -> list[Json]:
 
 
 def _add_contexts(rows: Sequence[Json]) -> None:
-    """Add to each row of a run with context the sentences before it that the model saw."""
+    """Replace the number of context sentences in each row by the previous sentences that the model saw."""
     texts: list[str] = []
     for row in rows:
         seen = row.pop("context_sentences", 0)
@@ -98,7 +98,7 @@ def _add_contexts(rows: Sequence[Json]) -> None:
 
 
 def _compare(rows: list[Json], run: Run, other: Run, split: str) -> bool:
-    """Add what differs in the other run; False if it has not translated the same sentences."""
+    """Add comparisons with the other run to all rows; return False if it has not translated the same sentences."""
     if split not in other.splits():
         return False
     others = read_whole(other.evaluation / split, lambda: _rows(other, split))
@@ -115,16 +115,16 @@ def _compare(rows: list[Json], run: Run, other: Run, split: str) -> bool:
 
 
 def _disagreement(one: Json, two: Json) -> float | None:
-    """The divergence of two maps of attention; None if they are of other pieces, or empty."""
+    """The divergence of two attention maps; None if a map is empty or their pieces differ."""
     if not one["weights"] or any(one[side] != two[side] for side in ("source", "target")):
         return None
     return divergence(one["weights"], two["weights"])
 
 
 def divergence(one: Sequence[Sequence[float]], two: Sequence[Sequence[float]]) -> float:
-    """The mean over the rows of the Jensen-Shannon divergence of two matrices of weights [T][S], in nats.
+    """The Jensen-Shannon divergence of two matrices of weights [T][S], as the mean over rows, in nats.
 
-    Rows are normalised first. 0 for equal rows, log 2 for rows without a common word.
+    Rows are normalised first. Equal rows have 0; rows without a common word have log 2.
     """
     from scipy.special import rel_entr  # type: ignore[import-untyped]
 

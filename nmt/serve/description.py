@@ -1,6 +1,6 @@
-"""What GET /v1/models says of a run: its languages, heads, scores, text, and sentences to try.
+"""The description of a run for GET /v1/models: its languages, heads, scores, training text, and example sentences.
 
-Reads nothing outside the run folder: its settings name files of text, but a stranger may have written them.
+Only files in the run folder are read: the settings name text files, but may be untrusted.
 """
 
 import contextlib
@@ -19,21 +19,21 @@ from nmt.system.platform import shell_quoted
 from nmt.text.known_words import KnownWords
 from nmt.translation.translator import Translator
 
-#: The choices that name a model, first of all.
+#: The choices that go into the label of a model before all other settings.
 _NAMING = (
     "decoder",
     *(f"attention/{axis}" for axis in ("score", "normaliser", "window", "read")),
     "encoder",
     "context",
 )
-#: Settings that name it only where nothing else differs, and how many differences a name has.
+#: Settings that go into a label only if nothing else differs, and the maximum number of differences in a label.
 _BESIDE, _MOST = ("trainer", "optimizer", "schedule", "search", "tokenizer", "data"), 3
 
 
 def describe(
     run: Run, translator: Translator, words: KnownWords | None, languages: Any = None, checkpoint: str = "best"
 ) -> dict[str, Any]:
-    """What GET /v1/models says of a run; `languages` are those of a run whose training has not named them."""
+    """The description of a run for GET /v1/models; `languages` is used if the run does not name its languages."""
     facts = run.facts()
     codes = tuple(str(code) for code in facts.get("languages", []))
     source, target = codes if len(codes) == 2 else (None, None)
@@ -59,18 +59,18 @@ def describe(
 
 
 def evaluated(run: Run) -> dict[str, Any]:
-    """The scores and the splits that are on disk at present, and the command that evaluates the run."""
+    """The scores and splits that are now on disk, and the command that evaluates the run."""
     scores = {metric: scored(run, metric) for metric in ("bleu", "chrf")}
     return {**scores, "splits": run.splits(), "evaluate": evaluation_command(run)}
 
 
 def evaluation_command(run: Run) -> str:
-    """What evaluates a run, for the shell, with the path by which it is served."""
+    """The shell command that evaluates a run."""
     return f"python -m nmt.evaluate {shell_quoted(f'run={run.folder}')}"
 
 
 def fingerprint(run: Run, checkpoint: str) -> str:
-    """The first digits of a sum over the weights, "best" or "last", and the configuration of a run."""
+    """The first 16 hex digits of the SHA-256 of a run's configuration and weights ("best" or "last")."""
     digest = hashlib.sha256()
     for path in (run.folder / "config.yaml", run.best if checkpoint == "best" and run.best.exists() else run.last):
         with path.open("rb") as file:
@@ -80,16 +80,16 @@ def fingerprint(run: Run, checkpoint: str) -> str:
 
 
 def validation(run: Run) -> dict[str, float] | None:
-    """BLEU (chrF where BLEU cannot judge), exact matches and perplexity of the best validation; None without one."""
+    """Scores, perplexity and step of the best validation; None without a validation."""
     best = [entry for entry in run.history() if entry.get("best")]
     names = {name: f"valid_{name}" for name in ("bleu", "chrf", "exact", "perplexity")} | {"step": "step"}
     return {name: best[-1][key] for name, key in names.items() if key in best[-1]} if best else None
 
 
 def scored(run: Run, metric: str) -> dict[str, Any] | None:
-    """A score of the first evaluated split with its signature; None without an evaluation, and for chrF beside BLEU.
+    """A score of the first evaluated split with its signature; None without an evaluation.
 
-    chrF comes with the exact matches in per cent, where BLEU cannot judge.
+    chrF is given only where BLEU is unreliable, together with the exact matches in per cent; else None.
     """
     for split in run.splits():
         with contextlib.suppress(UserError, KeyError, TypeError):
@@ -103,9 +103,9 @@ def scored(run: Run, metric: str) -> dict[str, Any] | None:
 
 
 def labels(runs: Sequence[Run], ids: Sequence[str]) -> list[str]:
-    """What tells each run from the others: its choices, or settings with their values; its id if nothing differs.
+    """Labels that distinguish runs: choices or settings that differ; the id if nothing differs.
 
-    Settings of the training and the search count where nothing else differs.
+    Settings of training and search appear only if nothing else differs.
     """
     of_runs = []
     for run in runs:
@@ -129,5 +129,5 @@ def labels(runs: Sequence[Run], ids: Sequence[str]) -> list[str]:
 
 
 def _label(key: str, value: object) -> str:
-    """A choice by its name, a setting with the last part of its key."""
+    """The name of a choice, or the last part of a setting's key and its value."""
     return str(value) if key.startswith("choices.") else f"{key.rpartition('.')[2]} {written_as(value)}"

@@ -1,6 +1,6 @@
-"""One model -> what requests ask of it: translations, scores, what-if answers and explanations.
+"""The engine of a model: translations, scores, what-if answers and explanations for requests.
 
-It computes in the thread of the model's worker.
+Computation runs in the thread of the model's worker.
 """
 
 import math
@@ -21,9 +21,9 @@ from nmt.translation.kept_words import keep_words
 from nmt.translation.request import Request
 from nmt.translation.translator import Translator
 
-#: Characters that are tokenised at a time.
+#: Number of characters that are tokenised at a time.
 SLICE = 50_000
-#: Numbers of a piece in a document, and of a weight in its stages, about.
+#: Approximate count of numbers in a document for each piece, and for each weight with its stages.
 PIECE, STAGES = 10, 6
 
 
@@ -37,18 +37,18 @@ class SearchSettings(NamedTuple):
 
     @classmethod
     def of(cls, search: Search) -> "SearchSettings":
-        """Those of a run's search; a sampling search is served as greedy search, whose answers are repeatable."""
+        """The settings of a run's search. Sampling is served as greedy search, so that answers are repeatable."""
         if isinstance(search, BeamSearch):
             return cls(search.beam_size, search.length_penalty, search.coverage_penalty, search.nbest)
         return cls(1, 1.0, 0.0, 1)
 
     def build(self) -> Search:
-        """The search (SettingError if the beam is smaller than the n-best list)."""
+        """Build the search (SettingError if the beam is smaller than the n-best list)."""
         return GreedySearch() if self.beam_size == 1 and not self.coverage_penalty else BeamSearch(*self)
 
 
 class Key(NamedTuple):
-    """What the translations of a batch have in common; prefix, pins and details are each row's own."""
+    """The settings that all translations of a batch share; prefix, pins and details may differ between rows."""
 
     search: SearchSettings
     weights: bool
@@ -56,10 +56,10 @@ class Key(NamedTuple):
 
 
 class Work(NamedTuple):
-    """A translation of a batch; `report_beginning` is called with the beginning of one that is computed alone.
+    """A translation to compute; `report_beginning` gets the beginning of a translation that is computed alone.
 
-    With `tags`, its document has `tag_links`: pairs of a word of the source and one of the translation, by number.
-    With `keep_words`, the words before the first pinned step are those without the pins.
+    With `tags`, the document has `tag_links`: pairs of the numbers of a source word and a target word. With
+    `keep_words`, the words before the first pinned step stay the same as without pins.
     """
 
     request: Request
@@ -70,7 +70,7 @@ class Work(NamedTuple):
 
 
 class Engine:
-    """A model and how it translates."""
+    """A model with its search, word links, doubts and checks of the input."""
 
     def __init__(
         self,
@@ -83,35 +83,35 @@ class Engine:
         words: KnownWords | None = None,
         watch: LineWatch | None = None,
     ) -> None:
-        """`head` is that of word links, `linker` links the words of tags; `model` names the run in documents.
+        """`head` is the head for word links; `linker` links words to place tags; `model` names the run in documents.
 
-        `doubts` is the run's model of doubts, `words` are those of the training text; None for a run without them.
-        `watch` knows what lines of the training text were like.
+        `doubts` is the run's doubt model, `words` has the words of the training text; None if the run has none.
+        `watch` compares lines with the training text.
         """
         self.translator, self.linker, self.words, self.watch = translator, linker, words, watch
         self.style = Style(translator.tokenizer.target, head, model=model, doubts=doubts)
         self.defaults = SearchSettings.of(translator.search)
 
     def pieces(self, texts: Sequence[str], *, target: bool = False) -> list[int]:
-        """The number of source or target pieces of each text, with its end."""
+        """The number of source or target pieces of each text, with the end of sentence."""
         tokenizer = self.translator.tokenizer
         vocabulary = tokenizer.target if target else tokenizer.source
-        # No other thread runs while SentencePiece works.
+        # SentencePiece blocks all other threads, so it gets short slices.
         size = max(1, SLICE // max((1, *map(len, texts))))
         slices = (texts[first : first + size] for first in range(0, len(texts), size))
         return [len(tokens) + 1 for each in slices for tokens in vocabulary.encode(each)]
 
     def most_pieces(self, source: int, prefix: str = "", max_length: int | None = None) -> int:
-        """The most pieces of the translation of a text of `source` pieces."""
+        """Upper bound of the pieces in the translation of a text with `source` pieces."""
         translator = self.translator
         parts = -(-source // translator.max_source_length)
         most = math.ceil(translator.length_ratio * source) + parts * translator.extra_length
         return len(prefix) + (most if max_length is None else min(most, max_length))
 
     def numbers(self, source: int, target: int, nbest: int, include: Set[Detail]) -> int:
-        """About how many numbers the document of a text of so many pieces has, beyond its one translation.
+        """Approximate count of numbers in the document of a text with so many source and target pieces.
 
-        What a line in parts does not have counts, too: nobody knows yet where it is cut.
+        The count includes details that a line in parts does not get, since its parts are not known yet.
         """
         models = self.translator.models
         encoder, decoder = len(models[0].encoder.heads), len(models[0].decoder.self_heads)
@@ -130,14 +130,13 @@ class Engine:
         return nbest * of_each
 
     def described(self, settings: SearchSettings) -> Json:
-        """The settings of a search as documents name them."""
+        """The settings of a search in the form that documents use."""
         return described_search(self._with(settings))
 
     def compute(self, key: Key | Callable[[], Json], works: Sequence[Work]) -> list[Json]:
-        """The documents of rows with one key, or the answer of a row whose key computes it; for the worker.
+        """Compute the documents of rows with the same key; a key that is a function computes the answer of one row.
 
-        Raises:
-            UserError: a row cannot be served.
+        The worker calls this (UserError if a row cannot be served).
         """
         if not isinstance(key, Key):
             return [key()]
@@ -164,10 +163,10 @@ class Engine:
         return documents
 
     def _completed(self, document: Json, request: Request) -> Json:
-        """The document with `unseen`, where words are that training never had, `unlike` and the `terms` of a glossary.
+        """The document with `unseen`, `unlike` and, with a glossary, `terms`.
 
-        `unlike` says what is unlike the training text, and what to do. Each term says where it is, and where its
-        translation is.
+        `unseen` has the spans of words that the training text lacks. `unlike` describes differences from the training
+        text, with advice. `terms` has the span of each term and of its translation.
         """
         source = document["source"]["text"]
         unseen = None if self.words is None else [[*span] for span in self.words.unseen(source)]
@@ -184,7 +183,7 @@ class Engine:
         return {**document, "terms": terms}
 
     def score(self, text: str, target: str, context: Sequence[str], include: Set[Detail]) -> Json:
-        """The document of a translation that is given, in the form of an answer with translations."""
+        """Score a given translation; return its document in the form of an answer with translations."""
         translator, style = self.for_one(self.defaults, include)
         (forced,) = translator.force([text], [target], [context])
         style = replace(style, search=None)
@@ -192,7 +191,7 @@ class Engine:
         return {"search": None, "translations": [document]}
 
     def for_one(self, settings: SearchSettings, include: Set[Detail] = frozenset()) -> tuple[Translator, Style]:
-        """A translator of one hypothesis with a search, and how its documents are written."""
+        """The translator with a search for one hypothesis, and the style of its documents."""
         translator = self._with(settings._replace(nbest=1))
         return translator, self._style(translator, include)
 
@@ -200,5 +199,5 @@ class Engine:
         return replace(self.style, aligned="alignment" in include, search=described_search(translator))
 
     def _with(self, settings: SearchSettings, weights: bool = True) -> Translator:
-        """The translator with another search; the models are shared."""
+        """The translator with another search, which shares the models."""
         return replace(self.translator, search=settings.build(), weights=weights)

@@ -1,4 +1,4 @@
-"""Figures of the server for Prometheus. Labels are routes, models and states, never text or addresses."""
+"""Metrics of the server for Prometheus. Labels are routes, models and states, never text or addresses."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -9,9 +9,9 @@ from starlette.types import Scope
 from nmt.serve.pool import Served
 from nmt.serve.rows import Worker
 
-#: Upper bounds of the buckets of the latency, in seconds.
+#: Upper bounds of the latency buckets, in seconds.
 BUCKETS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
-#: The figures of each model: the queue, and the counts of its worker.
+#: The metrics of each model: its queue, and the counts of its worker.
 FIGURES: dict[str, Callable[[Worker], float]] = {
     "nmt_queue_pieces": lambda worker: worker.queue.pieces,
     "nmt_queue_rows": lambda worker: len(worker.queue),
@@ -26,7 +26,7 @@ FIGURES: dict[str, Callable[[Worker], float]] = {
 
 
 class ServerFigures:
-    """Counts of answers by route and status, how long they took, and the workers of the models."""
+    """Counts of answers by route and status, their latency, and the metrics of the models' workers."""
 
     def __init__(self, models: Sequence[Served]) -> None:
         self._registry = registry = CollectorRegistry()
@@ -40,11 +40,11 @@ class ServerFigures:
                 figure.labels(model.id).set_function(functools.partial(value, model.worker))
 
     def observe(self, scope: Scope, status: int, seconds: float) -> None:
-        """Note an answer; status 0 stands for a client that left before it."""
+        """Count an answer; status 0 means that the client disconnected before its answer."""
         path = str(getattr(scope.get("route"), "path", "other"))
         self._answers.labels(path, status or "left").inc()
         self._seconds.labels(path).observe(seconds)
 
     def text(self) -> bytes:
-        """All figures in Prometheus' text format."""
+        """All metrics in Prometheus' text format."""
         return generate_latest(self._registry)

@@ -1,6 +1,6 @@
-"""The sentences that the page offers first: short ones that the model knows, the best translated first.
+"""Example sentences for the start of the page: short sentences of known words, the best translated first.
 
-Reads nothing outside the run folder: its settings name files of text, but a stranger may have written them.
+Only files in the run folder are read: the settings name text files, but may be untrusted.
 """
 
 import contextlib
@@ -16,35 +16,35 @@ from nmt.text.known_words import KnownWords
 from nmt.text.scripts import unspaced
 from nmt.translation.translator import Translator
 
-COUNT = 3  # sentences that are offered
-_TRIED = 24  # sentences that are translated, of those below
-_LINES = 300  # of an evaluation
-_LOG = 65_536  # bytes at the end of a log, where a sentence stands
+COUNT = 3  # maximum number of example sentences
+_TRIED = 24  # maximum number of sentences that are translated to choose the examples
+_LINES = 300  # maximum number of lines that are read from an evaluation
+_LOG = 65_536  # bytes at the end of the training log that are searched for an example
 _WORDS, _CHARACTERS, _LENGTH = range(3, 10), range(4, 26), range(4, 81)
 
 
 def first_sentences(run: Run, translator: Translator, words: KnownWords | None) -> list[str]:
-    """Up to three sentences of three to nine words whose words the model knows, the best translated first.
+    """Up to three sentences of three to nine known words, the best translated first.
 
-    Of the validation set or an evaluation; else the one that stands in the log of the training, else a date. None of
-    all these if no one knows the run's source language.
+    They come from the validation set or an evaluation; else from the training log; else the sentence is a date. The
+    list is empty if the run does not name its source language, either.
     """
     known = [pair for pair in _pairs(run) if words is None or not words.unseen(pair[0])][:_TRIED]
     if known:
         ranked = translator.translate_chunk([source for source, _ in known])
         quality = [sentence_chrf(best.text, target) for (best, *_), (_, target) in zip(ranked, known, strict=True)]
-        # Of equals the longer one, which has more to see.
+        # Of equally good translations the longer sentence first: it shows more.
         order = sorted(range(len(known)), key=lambda at: (-round(quality[at]), -len(known[at][0])))
         return [known[at][0] for at in order[:COUNT]]
     languages = run.facts().get("languages", [])
     one = _validated(run) or (sample(str(languages[0])) if languages else "")
-    if one:  # the first request need not wait for what is loaded on first use
+    if one:  # warm-up, so that the first request is not slow
         translator.translate_chunk([one])
     return [one] if one else []
 
 
 def _pairs(run: Run) -> list[tuple[str, str]]:
-    """Short sources with their references, each source once."""
+    """Short sources with their references, without duplicate sources."""
     pairs = [(source, target) for source, target in run.facts().get("examples", [])]
     for split in run.splits() if not pairs else ():
         with contextlib.suppress(OSError, UnicodeDecodeError, UserError):
@@ -62,7 +62,7 @@ def _is_short(text: str) -> bool:
 
 
 def _validated(run: Run) -> str:
-    """The sentence of the validation set that stands at the end of the log of a finished training."""
+    """The example from the validation set at the end of the training log; "" if there is none."""
     with contextlib.suppress(OSError, UserError), inside(run.folder, "train.log").open("rb") as file:
         file.seek(max(0, file.seek(0, 2) - _LOG))
         _, mark, rest = file.read().decode("utf-8", errors="replace").rpartition(f"{EXAMPLE_FOLLOWS}\n")

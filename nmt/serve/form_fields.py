@@ -1,4 +1,4 @@
-"""The bodies of LibreTranslate's clients -> fields: JSON, both kinds of forms, and the query of the address."""
+"""Parser for the requests of LibreTranslate's clients: JSON, both kinds of forms, and the URL's query."""
 
 import codecs
 import itertools
@@ -12,13 +12,13 @@ from starlette.requests import Request
 
 from nmt.serve.problems import ProblemError
 
-#: Fields of a form, beside repetitions of `q`.
+#: Maximum number of fields in a form, not counting repetitions of `q`.
 _FIELDS = 100
 _NAME = re.compile(rb'^content-disposition:.*?;\s*name\s*=\s*(?:"([^"\r\n]*)"|([^\s;]+))', re.IGNORECASE | re.MULTILINE)
 _FILE_NAME = re.compile(
     rb'^content-disposition:.*?;\s*filename\s*=\s*(?:"([^"\r\n]*)"|([^\s;]+))', re.IGNORECASE | re.MULTILINE
 )
-#: The name as RFC 5987 writes it, which some programs send beside a plain one or alone.
+#: The file name in the encoding of RFC 5987, which some programs send with or without a plain name.
 _CODED_NAME = re.compile(
     rb"^content-disposition:.*?;\s*filename\*\s*=\s*utf-8'[^']*'([^\s;]+)", re.IGNORECASE | re.MULTILINE
 )
@@ -26,7 +26,7 @@ _HEAD_END = re.compile(rb"\r?\n\r?\n")
 
 
 class FormPart(NamedTuple):
-    """A part of a form: its field, its content, and the name of its file; None for a field without a file."""
+    """A part of a form: its field, its content, and its file name (None if it is not a file)."""
 
     field: str
     data: bytes
@@ -34,12 +34,12 @@ class FormPart(NamedTuple):
 
 
 async def read_fields(request: Request, most_texts: int) -> dict[str, Any]:
-    """The fields of a request; a `q` that a form repeats is a list.
+    """Read the fields of a request; several fields `q` of a form become a list.
 
-    Many programs send JSON without naming its type, so an object is read as JSON whatever its type.
+    Many programs send JSON with a wrong content type, so a body that begins with { is always read as JSON.
 
     Raises:
-        ProblemError: 400, the body is none of these, or not UTF-8, or has too many fields.
+        ProblemError: 400, the body is neither JSON nor a form, is not UTF-8, or has too many fields.
     """
     content = Message()
     content["content-type"] = request.headers.get("content-type", "")
@@ -57,14 +57,14 @@ async def read_fields(request: Request, most_texts: int) -> dict[str, Any]:
         else:
             text = body.decode("utf-8")
             pairs += parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=most_texts + _FIELDS)
-    except (ValueError, RecursionError) as error:  # not JSON, or of too many levels, or not UTF-8
+    except (ValueError, RecursionError) as error:  # not JSON, nested too deeply, or not UTF-8
         raise ProblemError(400, "The body is not valid.", cure="Send JSON or a form, in UTF-8.") from error
     texts = [value for name, value in pairs if re.fullmatch(r"q(\[\d*\])?", name)]
     return dict(pairs) | ({"q": texts if len(texts) > 1 else texts[0]} if texts else {})
 
 
 async def read_file(request: Request) -> tuple[dict[str, str], FormPart]:
-    """The fields of a form, and its `file` (ProblemError 400 if there is none)."""
+    """Read the fields of a form, and its `file` (ProblemError 400 unless it has exactly one)."""
     content = Message()
     content["content-type"] = request.headers.get("content-type", "")
     cure = "Send multipart/form-data with the fields file, source and target."
@@ -82,7 +82,7 @@ async def read_file(request: Request) -> tuple[dict[str, str], FormPart]:
 
 
 def _file_name(head: bytes) -> str | None:
-    """The name of a part's file; None if it has none."""
+    """The file name in the head of a part; None if there is none."""
     if coded := _CODED_NAME.search(head):
         return unquote(coded[1].decode("ascii"))
     file = _FILE_NAME.search(head)
@@ -90,7 +90,7 @@ def _file_name(head: bytes) -> str | None:
 
 
 def _parts(body: bytes, boundary: str, most: int) -> list[FormPart]:
-    """The parts of a form (RFC 7578; ValueError), in linear time."""
+    """Parse the parts of a form (RFC 7578) in linear time (ValueError if the form is invalid)."""
     if not boundary:
         raise ValueError("no boundary")
     if not body.strip():

@@ -1,4 +1,4 @@
-"""The wall around the application: hosts, origins, sizes, and headers of every answer."""
+"""Middleware that checks the host, origin and size of requests, and adds security headers to all answers."""
 
 import ipaddress
 import time
@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nmt.serve.problems import ProblemError
 
-#: The page loads nothing from elsewhere.
+#: The content security policy: the page loads files from this server only.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -22,22 +22,22 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-#: Of extensions that a user has installed in the browser: no page can send such an origin.
+#: Schemes of origins of browser extensions: the user installed them, and no page can send such an origin.
 EXTENSIONS = ("moz-extension", "chrome-extension", "safari-web-extension")
-#: Bodies of the largest size that may be in memory at a time.
+#: Limit on all request bodies in memory, in multiples of the maximum size of a body.
 BODIES = 16
 
 
 class Guard:
-    """Refuses what does not come from here, or is too large, before the application sees it.
+    """Middleware that rejects requests from other sites and requests that are too large.
 
-    A page elsewhere could send its visitors' browsers here, under a host name of its own (DNS rebinding) or with
-    requests that need no permission. So names of hosts must be known, and requests that a web page makes must come
-    from a page of this server. Addresses are always known: a name has to be rebound, an address cannot be. A proxy in
-    front may send another name than the browser's, so pages of the names in `hosts` are this server's own, too. What
-    proxies say in X-Forwarded-* decides nothing, because any client can say it.
+    A page of another site could make its visitors' browsers send requests here, under its own host name (DNS
+    rebinding) or as requests that need no permission. So the host name must be known, and requests from web pages must
+    come from a page of this server. IP addresses are always allowed: only names can be rebound. A proxy may send
+    another host name than the browser, so pages under the names in `hosts` also count as pages of this server.
+    X-Forwarded-* headers are ignored, because any client can forge them.
 
-    The application sees a request when all of it is here.
+    The application gets a request only when its body is complete.
     """
 
     def __init__(
@@ -48,8 +48,8 @@ class Guard:
         observe: Callable[[Scope, int, float], None],
         host: str = "localhost",
     ) -> None:
-        """`hosts` are names by which clients call the server beside localhost and `host`, where it listens; "*" stands
-        for all. `observe` sees each answer.
+        """`hosts` are the server's names in addition to localhost and `host`, where it listens; "*" allows all names.
+        `observe` is called with the scope, the status and the seconds of each answer.
         """
         self.app, self.most_bytes, self.observe = app, most_bytes, observe
         self.named = {_name(each.rpartition("//")[2].strip("/")) for each in hosts}
@@ -78,8 +78,8 @@ class Guard:
 
         try:
             self._check(scope)
-            # Clients join an address with a final slash and a path with a first one; proxies do, too.
-            method = "GET" if scope["method"] == "HEAD" else scope["method"]  # the body of HEAD is not sent
+            # Clients and proxies may send double slashes, if address and path both have one.
+            method = "GET" if scope["method"] == "HEAD" else scope["method"]  # uvicorn omits the body for HEAD
             scope = {**scope, "path": "/" + scope["path"].strip("/"), "method": method}
             await self._read(receive, body)
             await self.app(scope, receiving, sending)
@@ -87,14 +87,14 @@ class Guard:
             if status:
                 raise
             await problem.response()(scope, receive, sending)
-        except ClientDisconnect:  # nobody is there to be answered
+        except ClientDisconnect:  # no client to answer
             pass
         finally:
             self.held -= len(body)
             self.observe(scope, status, time.monotonic() - began)
 
     def _check(self, scope: Scope) -> None:
-        """ProblemError for headers that are not those of an own page, of a program, or of a body that is welcome."""
+        """Raise ProblemError for an unknown host, a page of another site, or a body that is too large."""
         headers = Headers(scope=scope)
         host = headers.get("host", "")
         # Browsers always name the host. Health checks in HTTP/1.0 do not.
@@ -116,7 +116,7 @@ class Guard:
             raise self._too_large()
 
     async def _read(self, receive: Receive, body: bytearray) -> None:
-        """Receive all of a body (ProblemError if it is too large, ClientDisconnect if the client leaves)."""
+        """Receive a complete body (ProblemError if it is too large, ClientDisconnect if the client disconnects)."""
         message: Message = {"more_body": True}
         while message.get("more_body", False):
             message = await receive()
@@ -142,9 +142,9 @@ class Guard:
 
 
 def _is_foreign(method: str, headers: Headers) -> bool:
-    """Whether a browser says that another site makes this request. A link to the page is welcome, in a tab of its own.
+    """Whether a request comes from another site by its Sec-Fetch headers; following a link to the page is allowed.
 
-    Browsers send no Origin with what cannot change anything, such as a picture's address.
+    These headers are needed because browsers send no Origin with GET requests such as those for pictures.
     """
     if headers.get("sec-fetch-site", "none") in ("none", "same-origin"):
         return False
@@ -153,7 +153,7 @@ def _is_foreign(method: str, headers: Headers) -> bool:
 
 
 def _name(host: str) -> str:
-    """The name or the address in a Host header, without the port."""
+    """The host name or address in a Host header, without the port."""
     if host.startswith("["):
         return host[1:].partition("]")[0]
     return host.partition(":")[0].lower().rstrip(".")

@@ -1,7 +1,7 @@
 """The part of LibreTranslate's interface that its clients use: translate, languages, detect.
 
-Clients send JSON or forms, texts of several sentences and lines, and HTML. Sentences are translated one by one. A model
-with context sees those before each one in the same text.
+Clients send JSON or forms, texts of several sentences and lines, and HTML. Each sentence is translated separately. A
+model with context sees the previous sentences of the same text.
 """
 
 import re
@@ -23,9 +23,9 @@ from nmt.serve.problems import ProblemError, of_pydantic
 from nmt.serve.schemas import LibreBody, SearchBody, TranslateBody
 from nmt.text.scripts import script_of
 
-#: Characters of a request that tell its script.
+#: Maximum number of characters that are used to detect the script of a request.
 _SAMPLE = 10_000
-#: The beam for terms and what is kept, where the run's search is greedy.
+#: The beam size for requests with `glossary` or `keep`, if the run's search is greedy.
 TERMS_BEAM = 5
 
 
@@ -68,16 +68,16 @@ def add_libre(app: FastAPI, pool: ModelPool, lines_only: bool) -> None:
 async def translations(
     request: Request, pool: ModelPool, model: Served, texts: Sequence[Sequence[TextBlock]], body: LibreBody
 ) -> Iterator[LinkedText]:
-    """The translation of each sentence of some texts, with links if any has tags (ProblemError)."""
+    """Translate the sentences of texts, with word links if any text has tags (ProblemError as for /v1/translate)."""
     follows: Literal["blank", "none"] = "blank" if model.engine.translator.context_sentences else "none"
-    # An empty line ends a document, so that no text is context of another one.
+    # An empty line ends a document, so that no text is context for another text.
     lines = [
         passage.text if passage.translated else ""
         for text in texts
         for passage in [*(each for block in text for each in block.passages), Passage("", ends_document=True)]
         if passage.translated or (passage.ends_document and follows == "blank")
     ]
-    # Only a beam has room for terms.
+    # Only beam search supports terms.
     is_greedy = model.engine.defaults.beam_size == 1 and (body.glossary or body.keep)
     beam = min(TERMS_BEAM, pool.caps.beam) if is_greedy else None
     include: list[Detail] = ["alignment"] if any(block.tags for text in texts for block in text) else []
@@ -104,7 +104,7 @@ async def translations(
 
 
 def _linked(document: Json) -> LinkedText:
-    """The best translation in a document, with the links of its words if it has some."""
+    """The best translation in a document, with its word links if there are any."""
     best = document["hypotheses"][0]
     ours, theirs = ([(word["start"], word["end"]) for word in side["words"]] for side in (document["source"], best))
     links = document.get("tag_links")
@@ -112,7 +112,7 @@ def _linked(document: Json) -> LinkedText:
 
 
 async def _body(request: Request, pool: ModelPool) -> LibreBody:
-    """The body, JSON or a form (ProblemError)."""
+    """Read the body from JSON or a form (ProblemError if it is invalid)."""
     fields = await read_fields(request, pool.caps.texts)
     try:
         return LibreBody.model_validate(fields)
@@ -123,22 +123,22 @@ async def _body(request: Request, pool: ModelPool) -> LibreBody:
 
 
 def codes_of(model: Served) -> tuple[str, str]:
-    """The codes of the languages of a model."""
+    """The codes of a model's source and target language."""
     return str(model.description["source"] or UNNAMED[0]), str(model.description["target"] or UNNAMED[1])
 
 
 def _fit(code: str, asked: str, alone: bool) -> int:
-    """How well the language of a model fits the one that is asked for, 0 if not; no language is asked for by ""."""
+    """How well a model's language fits the requested language, 0 to 4; 0 is no match, "" requests any language."""
     if not asked or code.replace("-", "_").lower() == asked.replace("-", "_").lower():
         return 4
-    if code in UNNAMED:  # what the only model translates is not known here, but to those who have set up the client
+    if code in UNNAMED:  # the only model may be used for any language, since the client's user knows what it translates
         return int(alone and asked not in UNNAMED)
     (language, script), (wanted, in_script) = canonical(code), canonical(asked)
     return 0 if language != wanted else 3 if script == in_script else 2
 
 
 def model_for(pool: ModelPool, source: str, target: str) -> Served:
-    """The model that translates from one language to another; ProblemError 400 if there is none."""
+    """The model that translates from `source` to `target` (ProblemError 400 if there is none)."""
     alone = len(pool.models) == 1
     fits = [
         (sum(fit), model)
@@ -155,7 +155,7 @@ def model_for(pool: ModelPool, source: str, target: str) -> Served:
 
 
 def detected(pool: ModelPool, body: LibreBody, target: str = "") -> list[dict[str, Any]]:
-    """Source languages whose script is that of the text, or all. Languages of one script are equally likely."""
+    """The source languages that are written in the script of the text, or all; each gets the same confidence."""
     text = "\n".join([body.q] if isinstance(body.q, str) else body.q)[:_SAMPLE]
     pairs = [codes_of(model) for model in pool.models.values()]
     codes = [ours for ours, theirs in pairs if _fit(theirs, target, alone=len(pairs) == 1)] or [pairs[0][0]]
@@ -167,7 +167,7 @@ def detected(pool: ModelPool, body: LibreBody, target: str = "") -> list[dict[st
 
 
 def _languages(pool: ModelPool) -> list[dict[str, Any]]:
-    """Every language, sources first; clients look for both languages of a pair here."""
+    """All languages, sources first; targets are included because clients look for both languages of a pair."""
     targets: dict[str, list[str]] = {}
     names: dict[str, str] = {}
     for model in pool.models.values():

@@ -1,4 +1,4 @@
-"""What a person corrects on the page: kept in `corrections.tmx` of the run by a click; and pairs that are offered."""
+"""Routes for corrections, which are stored in `corrections.tmx` of the run, and for similar pairs of the memory."""
 
 import importlib.util
 import threading
@@ -18,12 +18,12 @@ from nmt.translation.translation_memory import Remembered, TranslationMemory, ca
 if TYPE_CHECKING:
     from nmt.serve.pool import ModelPool
 
-#: In the folder of a run. It does not travel with the run.
+#: File name in the folder of a run. The file is not shared with the run.
 CORRECTIONS = "corrections.tmx"
 
 
 class MemoryFile:
-    """The memory in a file that may be missing, and may change while the server runs."""
+    """A translation memory in a file that may be missing, and may change while the server runs."""
 
     def __init__(self, path: Path, languages: tuple[str, str]) -> None:
         self.path, self.languages = path, languages
@@ -32,7 +32,7 @@ class MemoryFile:
         self._memory: TranslationMemory | None = None
 
     def read(self) -> TranslationMemory | None:
-        """The pairs as they are now; None without the file. A damaged file leaves those of before, with a message."""
+        """The current pairs; None without the file. If the file is damaged, print a message and keep the last pairs."""
         with self._lock:
             try:
                 status = self.path.stat()
@@ -50,16 +50,16 @@ class MemoryFile:
 
 
 class ModelMemory:
-    """The memories of a model: the pairs that answer texts, and those that are offered."""
+    """The memories of a model: pairs that answer texts without a search (memory=), and corrections for suggestions."""
 
     def __init__(self, folder: Path, answers: Path | None, languages: tuple[str, str]) -> None:
-        """`folder` is that of the run, where corrections are kept; `answers` is the file of memory=."""
+        """`folder` is the run folder, which has the corrections; `answers` is the file of memory=."""
         self.languages = languages
         self.corrections = MemoryFile(folder / CORRECTIONS, languages)
         self._answers = None if answers is None else MemoryFile(answers, languages)
 
     def check(self, alone: bool) -> None:
-        """Say that the file of memory= is missing, or useless for this model; UserError if no other model is served."""
+        """Print a message if the file of memory= is missing or invalid (UserError if invalid for the only model)."""
         if self._answers is None:
             return
         if not self._answers.path.exists():
@@ -68,23 +68,23 @@ class ModelMemory:
             open_memory(self._answers.path, self.languages)
 
     def answers(self) -> TranslationMemory | None:
-        """The pairs that answer texts; None without memory=."""
+        """The pairs that answer texts without a search; None without memory=."""
         return None if self._answers is None else self._answers.read()
 
     def similar(self, text: str) -> list[Remembered]:
-        """The pairs of both memories that are most similar to a text."""
+        """The three pairs of both memories that are most similar to a text, the most similar first."""
         memories = [self.corrections.read(), self.answers()]
         pairs = {(each.source, each.target): each for memory in memories if memory for each in memory.similar(text)}
         return sorted(pairs.values(), key=lambda each: -each.similarity)[:3]
 
 
 def keeps_documents() -> bool:
-    """Whether the extra `documents` is here."""
+    """Whether the extra `documents` is installed."""
     return all(importlib.util.find_spec(name) is not None for name in ("nmt.documents", "markdown_it"))
 
 
 def add_memories(app: FastAPI, pool: "ModelPool", corrections: bool) -> None:
-    """Add the routes. Without `corrections` nothing is kept."""
+    """Add the routes. Without `corrections`, corrections are rejected."""
 
     @app.post("/v1/corrections", summary="Keep a correction in the run's corrections.tmx")
     async def keep(body: CorrectionBody) -> JSONResponse:
@@ -113,7 +113,7 @@ def add_memories(app: FastAPI, pool: "ModelPool", corrections: bool) -> None:
 
 
 def offers(corrections: bool) -> Mapping[str, Any]:
-    """What the page can do beside translating."""
+    """The optional features of the page: corrections, suggestions from the memory, and file endings."""
     files: Sequence[str] = ()
     if keeps_documents():
         from nmt.documents.formats import ENDINGS

@@ -1,4 +1,4 @@
-"""What browsers load: the page and its files, and the description of the interface, all from here."""
+"""The files for browsers: the page with its files, and the description of the interface."""
 
 import html
 import json
@@ -24,9 +24,9 @@ pre{{white-space:pre-wrap;overflow-wrap:anywhere}}</style><title>nmt: REST inter
 
 
 def add_pages(app: FastAPI, page_name: str) -> None:
-    """Add the routes; the page is that with all sections ("full"), or the "plain" one for readers."""
+    """Add the routes; `page_name` is "full" for the page with all sections, or "plain" for the page for readers."""
     text = (STATIC / ("plain.html" if page_name == "plain" else "page.html")).read_text(encoding="utf-8")
-    first = text.partition("<script>")[2].partition("</script>")[0]  # runs before any file is loaded
+    first = text.partition("<script>")[2].partition("</script>")[0]  # the inline script, which needs a hash in POLICY
     policy = POLICY.replace("script-src 'self'", f"script-src 'self' {embed.policy_hash(first)}")
     files = {path.name: path for path in STATIC.iterdir() if path.suffix in TYPES}
 

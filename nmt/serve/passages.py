@@ -1,4 +1,4 @@
-"""A text or HTML of a client -> sentences to translate and what stays between them -> text again."""
+"""Splits a client's text or HTML into sentences and unchanged parts, and joins their translations again."""
 
 import unicodedata
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,7 @@ from nmt.text.tags import Segment, Tag
 
 
 class Passage(NamedTuple):
-    """A sentence to translate, or white space and signs that stay as they are."""
+    """A sentence to translate, or white space and symbols that stay unchanged."""
 
     text: str
     translated: bool = False
@@ -19,7 +19,7 @@ class Passage(NamedTuple):
 
 
 class TextBlock(NamedTuple):
-    """The passages of a text with their inline tags; or markup, which stays as it is written."""
+    """The passages of a text with their inline tags; or `markup`, which stays unchanged."""
 
     passages: Sequence[Passage] = ()
     tags: Sequence[Tag] = ()
@@ -27,7 +27,7 @@ class TextBlock(NamedTuple):
 
 
 def split_passages(text: str, language: str, markup: bool, lines_only: bool) -> list[TextBlock]:
-    """The passages of a text in a language; `markup` if it is HTML, `lines_only` if lines are not split into sentences.
+    """Split a text into passages. With `markup` the text is HTML; with `lines_only` lines are not split into sentences.
 
     Raises:
         ValueError: a character reference is too long.
@@ -49,24 +49,24 @@ def _passages(text: str, language: str, lines_only: bool) -> list[Passage]:
 
 
 def _is_language(text: str) -> bool:
-    """Whether a model has something to say: not of emoji, rules and bullets. It leaves invisible characters out."""
+    """Whether a text needs translation: it has letters or digits, or at least no punctuation or symbols."""
     return any(map(str.isalnum, text)) or not any(unicodedata.category(character)[0] in "PS" for character in text)
 
 
 def detectable(text: str, markup: bool) -> str:
-    """The part of a text whose script is its language's."""
+    """The text without markup, whose script tells the language."""
     return "".join(part.written for part in split_markup(text) if part.kind == "text") if markup else text
 
 
 def join_passages(blocks: Sequence[TextBlock], translations: Iterator[LinkedText], markup: bool) -> str:
-    """The text again, with a translation for each sentence, and its tags around the words linked to theirs."""
+    """Join the translated text: each sentence is replaced by its translation, and tags are moved along word links."""
     texts = []
     for block in blocks:
         parts: list[LinkedText] = []
         after_sentence = False
         for passage in block.passages:
             part = next(translations) if passage.translated else LinkedText.same(passage.text)
-            # Only scripts without spaces have none between sentences.
+            # Sentences without a space between them are in a script without spaces: the translation may need a space.
             if passage.translated and after_sentence and not parts[-1].target.endswith(tuple(FULL_STOPS)):
                 parts.append(LinkedText.same(" ")._replace(source="", sentences=[]))
             parts.append(part)

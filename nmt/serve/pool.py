@@ -1,4 +1,4 @@
-"""The models of a server: checked bodies -> rows for their queues, within limits."""
+"""The models of a server: turns checked request bodies into rows for the models' queues, within limits."""
 
 import asyncio
 import functools
@@ -35,9 +35,9 @@ class Caps:
     """The limits of a request.
 
     Attributes:
-        texts: in a request. pieces: of a text. beam: size of a beam, which is also the limit of n-best lists.
-        seconds: until a request is given up.
-        numbers: in the details of an answer. places: pieces of a text times pieces of a translation that is given.
+        texts: texts of a request. pieces: pieces of a text. beam: beam size, and length of n-best lists.
+        seconds: time until a request fails.
+        numbers: numbers in the details of an answer. places: source pieces x target pieces of a translation to score.
     """
 
     texts: int = 10_000
@@ -50,7 +50,7 @@ class Caps:
 
 @dataclass(frozen=True)
 class Served:
-    """A model that is served: its id, its run, what GET /v1/models says of it, its engine, worker and memories."""
+    """A served model: its id, run, description (for GET /v1/models), engine, worker and memories."""
 
     id: str
     run: Run
@@ -61,36 +61,36 @@ class Served:
 
     @property
     def named(self) -> dict[str, Any]:
-        """The model in answers."""
+        """The fields that identify the model in answers."""
         return {**(self.engine.style.model or {})}
 
     @property
     def longest(self) -> int:
-        """The most pieces of a text that the model reads as a whole."""
+        """The maximum number of pieces in a text that the model reads as a whole."""
         return self.engine.translator.max_source_length
 
 
 class ModelPool:
-    """All models, and what requests ask of them."""
+    """All models, and the checks that turn requests into rows."""
 
     def __init__(self, models: Sequence[Served], caps: Caps) -> None:
         self.models = {model.id: model for model in models}
         self.first = models[0]
         self.caps = caps
-        # The event loop has other clients to serve meanwhile.
+        # For slow functions, which must not block the event loop.
         self._threads = ThreadPoolExecutor(2, "nmt pool")
 
     async def off_loop(self, function: Callable[..., Answer], *arguments: Any, **named: Any) -> Answer:
-        """What a function returns that may take longer than the event loop can wait."""
+        """Call a function in another thread, since it could block the event loop; return its result."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, functools.partial(function, *arguments, **named))
 
     async def ask(self, request: HttpRequest, model: Served, rows: Sequence[Row]) -> tuple[list[Any], dict[str, Any]]:
-        """The results of rows and their `timing` (ProblemError if a row fails, time is up or the client leaves)."""
+        """Compute rows; return results and `timing` (ProblemError for a failed row, a timeout or a lost client)."""
         return await Answers(rows, model.worker.queue, self.caps.seconds).unless_gone(request)
 
     def model(self, name: str | None, field: str = "model") -> Served:
-        """The model of this id, or the first (ProblemError 404, which names the field of the request)."""
+        """The model with this id; None means the first (ProblemError 404 for the request's `field` if unknown)."""
         if name is None:
             return self.first
         if name not in self.models:
@@ -99,7 +99,7 @@ class ModelPool:
         return self.models[name]
 
     def translations(self, body: TranslateBody, live: bool = False) -> tuple[Served, list[Row], dict[str, Any]]:
-        """The model, the rows of a request, and its search. With `live`, a single row is computed alone.
+        """The model, rows and search of a request to translate. With `live`, a single text is computed alone.
 
         Raises:
             ProblemError: a limit is exceeded, or fields do not fit together.
@@ -137,7 +137,7 @@ class ModelPool:
     def _glossary(
         self, model: Served, body: TranslateBody, texts: Sequence[str], settings: SearchSettings
     ) -> Glossary | None:
-        """The glossary of a request (ProblemError if it is wrong, or its terms in a text are too long together)."""
+        """The glossary of a request (ProblemError if it is invalid, or the terms of a text are too long in total)."""
         try:
             glossary = open_glossary(body.glossary or None, body.keep, model.engine.translator.tokenizer.target)
         except UserError as error:
@@ -154,7 +154,7 @@ class ModelPool:
         return glossary
 
     def scores(self, body: ScoreBody) -> tuple[Served, Row]:
-        """The model and the row of a request."""
+        """The model and row of a request to score a translation (ProblemError if it is invalid)."""
         model, include = self.model(body.model), frozenset(body.include) - {"beam"}
         for field, text in (("text", body.text), ("target", body.target)):
             if shows_nothing(text):
@@ -169,7 +169,7 @@ class ModelPool:
         return model, Row(functools.partial(model.engine.score, body.text, body.target, context, include), None, size)
 
     def what_ifs(self, body: WhatIfBody) -> tuple[Served, Row]:
-        """The model and the row of a request."""
+        """The model and row of a what-if request (ProblemError if it is invalid)."""
         model, include = self.model(body.model), frozenset(body.include) - {"beam"}
         edited = body.edits
         if body.search.max_length is not None:
@@ -186,14 +186,14 @@ class ModelPool:
         sizes += self._sizes(model, [Request(body.text, context=context)], model.longest)
         length = model.engine.most_pieces(max(sizes), body.prefix)
         _check_steps(edits.pins, [length])
-        self._check_numbers(model, [(max(sizes), length)] * 2, include)  # two documents, as the larger one
+        self._check_numbers(model, [(max(sizes), length)] * 2, include)  # two documents, both at most this large
         translator, style = model.engine.for_one(self._search(model.engine, body.search), include)
         warmth = None if body.temperature is None else (body.temperature.step, body.temperature.value)
         more = include, body.sweep, context, body.prefix, warmth
         return model, Row(functools.partial(what_if, translator, body.text, edits, style, *more), None, sizes[-1])
 
     def explanations(self, body: ExplainBody) -> tuple[Served, Row]:
-        """The model and the row of a request: every measure looks at each source piece for each target piece."""
+        """The model and row of a request to explain a translation (ProblemError if it is invalid)."""
         model, methods = self.model(body.model), tuple(dict.fromkeys(body.methods))
         self._pieces(model, "target", [body.target or ""], model.longest, target=True)
         (context,) = self._contexts(model, body, [body.text])
@@ -204,10 +204,10 @@ class ModelPool:
         return model, Row(functools.partial(explain, translator, body.text, body.target, style, *more), None, size)
 
     def _contexts(self, model: Served, body: ModelBody, texts: Sequence[str]) -> list[tuple[str, ...]]:
-        """The sentences before each text that the model sees, the nearest one last.
+        """The previous sentences that the model sees for each text, the nearest last.
 
         Raises:
-            ProblemError: the model sees none, or it is not clear which text they belong to.
+            ProblemError: the model uses no context, or the context could belong to several texts.
         """
         documents = body.documents if isinstance(body, TranslateBody) else "none"
         self._check_context(model, "documents", documents != "none")
@@ -221,7 +221,7 @@ class ModelPool:
         return [tuple(context) for context in follower.take(texts)]
 
     def _check_context(self, model: Served, field: str, given: Sequence[str] | bool) -> None:
-        """Refuse context for a model that sees none, and sentences that are too long or have several lines."""
+        """Raise ProblemError for context if the model uses none, and for sentences too long or with line breaks."""
         if given and not model.engine.translator.context_sentences:
             raise invalid(field, "this model sees single sentences.", cure=f"Leave {field} out, or name another model.")
         if not isinstance(given, bool):
@@ -233,7 +233,7 @@ class ModelPool:
             raise too_long(field, f"a prefix has more than {most:,} characters.", most, "Give a shorter prefix.")
 
     def _search(self, engine: Engine, body: SearchBody) -> SearchSettings:
-        """The settings of the run with the changes of a request; a list of N hypotheses needs a beam of N."""
+        """The run's search settings with the changes of a request; the beam is at least as large as the n-best list."""
         given = {name: value for name in SearchSettings._fields if (value := getattr(body, name)) is not None}
         most = self.caps.beam
         for name in ("beam_size", "nbest"):
@@ -251,10 +251,10 @@ class ModelPool:
     def _pieces(
         self, model: Served, field: str, texts: Sequence[str], most: int | None = None, *, target: bool = False
     ) -> list[int]:
-        """The number of pieces of each text (ProblemError if one has more than `most` or several lines)."""
+        """The number of pieces of each text (ProblemError if a text has more than `most` pieces, or a line break)."""
         if any("\n" in text or "\r" in text for text in texts):
             raise invalid(field, "has a line break.", cure="Send a list with one line in each text.")
-        # The tokenizer is not asked about what is too long whatever it says.
+        # A check before the tokenizer, which would be slow on very long texts.
         longest = 100 * self.caps.pieces
         if any(len(text) > longest for text in texts):
             raise too_long(field, f"a text has more than {longest:,} characters.", longest, "Send shorter texts.")
@@ -266,7 +266,7 @@ class ModelPool:
         return sizes
 
     def _sizes(self, model: Served, requests: Sequence[Request], most: int | None = None) -> list[int]:
-        """The number of pieces of each text and of the sentences before it."""
+        """The number of pieces of each text with its context (ProblemError as for `_pieces`)."""
         sizes = self._pieces(model, "text", [request.text for request in requests], most)
         before = list({sentence: None for request in requests for sentence in request.context})
         pieces = dict(zip(before, model.engine.pieces(before), strict=True))
@@ -278,7 +278,7 @@ class ModelPool:
     def _check_numbers(
         self, model: Served, sizes: Iterable[tuple[int, int]], include: Set[Detail], nbest: int = 1
     ) -> None:
-        """ProblemError if the answer might be too large, for documents of so many source and target pieces."""
+        """Raise ProblemError if the answer could be too large; `sizes` has source and target pieces of documents."""
         numbers = sum(model.engine.numbers(source, target, nbest, include) for source, target in sizes)
         if numbers > self.caps.numbers:
             detail = f"its details could have {numbers:,} numbers."
@@ -286,7 +286,7 @@ class ModelPool:
 
 
 def _check_steps(pins: Pins, lengths: Sequence[int]) -> None:
-    """ProblemError for pins of a step that no translation of at most so many pieces has."""
+    """Raise ProblemError for a pinned step beyond the maximum length of a translation."""
     if lengths and max(pins, default=-1) >= (steps := min(lengths)):
         raise invalid("pins", "a step does not exist.", limit=steps - 1, cure=f"Give 0 to {steps - 1}.")
 

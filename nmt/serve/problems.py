@@ -1,4 +1,4 @@
-"""Errors as RFC 9457 problem documents: what is wrong, which field, the limit, the cure."""
+"""Errors as RFC 9457 problem documents: the error, the field, the limit and the cure."""
 
 import http
 import re
@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse
 
 from nmt.system.errors import UserError
 
-#: The type of the answer to a refused request, and its schema.
+#: The media type of error answers, and their JSON schema.
 PROBLEM = "application/problem+json"
 SCHEMA = {
     "type": "object",
@@ -24,13 +24,13 @@ SCHEMA = {
 
 
 class ProblemError(HTTPException):
-    """A request that is refused.
+    """A rejected or failed request.
 
     Attributes:
-        status: of HTTP.
-        detail: what is wrong, and the rule.
-        more: `field`, `limit`, `cure` where they are known.
-        retry_after: seconds, for 503.
+        status: HTTP status.
+        detail: the error, and the rule.
+        more: `field`, `limit` and `cure`, where known.
+        retry_after: seconds until the client should try again, for status 503.
     """
 
     def __init__(self, status: int, detail: str, *, retry_after: int | None = None, **more: Any) -> None:
@@ -39,13 +39,13 @@ class ProblemError(HTTPException):
 
     @property
     def document(self) -> dict[str, Any]:
-        """The problem document. `error` is what LibreTranslate's clients read."""
+        """The problem document. LibreTranslate's clients read its `error`."""
         title = "Client left" if self.status == 499 else http.HTTPStatus(self.status).phrase
         texts = {"title": title, "status": self.status, "detail": self.detail, "error": self.detail}
         return {"type": "about:blank", **texts, **self.more}
 
     def response(self) -> JSONResponse:
-        """The answer to the request."""
+        """The HTTP response with the problem document."""
         headers = {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
         return JSONResponse(self.document, self.status, headers, media_type=PROBLEM)
 
@@ -61,7 +61,7 @@ def too_long(field: str, detail: str, limit: int, cure: str) -> ProblemError:
 
 
 def of_user(error: UserError) -> ProblemError:
-    """The problem that a message "field: what is wrong. The fix." names."""
+    """Convert a UserError with a message "field: error. Fix." to a problem."""
     message = str(error)
     field = re.match(r"([a-z_.]+)(=\[[^\]]*\]|=\S+| of line \d+)?: ", message)
     cure = re.search(r"(?<=\. )(Give|Leave|Send|Name) .*$", message)
@@ -70,7 +70,7 @@ def of_user(error: UserError) -> ProblemError:
 
 
 def problem_of(error: Exception) -> ProblemError:
-    """The problem that an exception is for the client."""
+    """Convert any exception to a problem for the client."""
     if isinstance(error, ProblemError):
         return error
     if isinstance(error, RequestValidationError):
@@ -81,7 +81,7 @@ def problem_of(error: Exception) -> ProblemError:
     return ProblemError(500, "The server failed.", cure="Its log has the reason.")
 
 
-#: Of pydantic's errors: which of their figures is the limit, and the cure.
+#: pydantic's error types -> the key of the limit in the error's context, and the cure.
 _CURES = {
     "missing": (None, "Give {field}."),
     "extra_forbidden": (None, "Leave {field} out."),
@@ -95,18 +95,18 @@ _CURES = {
 
 
 def of_pydantic(errors: Sequence[Mapping[str, Any]], status: int = 422) -> ProblemError:
-    """The problem of the first of pydantic's errors, or of one that says more about the place."""
+    """Convert pydantic's errors to one problem: for the error with the longest path, the first if several."""
     error = max(errors, key=lambda each: len(each["loc"]))
     if error["type"] == "json_invalid":
         return ProblemError(400, "The body is not JSON.", cure="Send JSON as application/json.")
-    # Alternatives of a type stand in the place, as "int" or "list[constrained-str]".
+    # The path also contains the alternatives of a union type, such as "int" or "list[constrained-str]".
     field = ".".join(
         str(part) for part in error["loc"] if not re.fullmatch(r"body|int|.*constrained-(str|int).*", str(part))
     )
     figures = error.get("ctx", {})
     name, cure = _CURES.get(error["type"], (None, "Give a value of the type that /docs names."))
     limit = {} if name is None else {"limit": figures[name]}
-    # The library's message names the rule; the value, which may be text, stays out.
+    # The message names the rule, not the value, which may be private text.
     field = field or "body"
     cure = cure.format(field=field, **figures)
     return ProblemError(status, f"{field}: {error['msg']}.", field=field, **limit, cure=cure)

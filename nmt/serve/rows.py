@@ -1,7 +1,7 @@
-"""Rows of many requests -> batches for one model -> results, computed by one thread.
+"""Dynamic batching: rows of many requests form batches for one model, which one thread computes.
 
-A batch closes when the model is free, not after a fixed wait: a single client never waits, and under load batches
-fill by themselves. Requests take turns row by row, so that a request of a thousand lines does not hold up a short one.
+A batch closes when the model is free, not after a fixed wait. So a single client never waits, and batches fill up under
+load. Requests take turns row by row, so that a request of a thousand lines does not delay a short request.
 """
 
 import math
@@ -18,11 +18,11 @@ from nmt.serve.problems import ProblemError, too_long
 from nmt.system.errors import UserError
 from nmt.system.memory import give_memory_back
 
-#: How fast a model is taken to be before it has been measured, in pieces per second.
+#: Assumed speed of a model before the first measurement, in pieces per second.
 FIRST_SPEED = 500.0
-#: Seconds without a row, after which the memory of the last ones is given back.
+#: Seconds without a row until unused memory is returned to the system.
 IDLE = 0.5
-#: Computes the results of rows with one key.
+#: Computes the results of rows with the same key, from the key and their works.
 Compute = Callable[[Any, Sequence[Any]], Sequence[Any]]
 
 
@@ -32,11 +32,11 @@ class Row:
 
     Attributes:
         key: rows with the same key may share a batch.
-        work: input of the engine.
-        pieces: its size.
+        work: input for the engine.
+        pieces: size of the row, in source pieces with context.
         result: a pair of `Measured` and the engine's answer.
-        arrived: when, in seconds of a monotonic clock.
-        left: whether its client has left.
+        arrived: arrival time in seconds, on a monotonic clock.
+        left: whether the client has disconnected.
     """
 
     key: Any
@@ -53,7 +53,7 @@ class Row:
 
 
 class Measured(NamedTuple):
-    """How a row was served: milliseconds of waiting and of computing, rows in its batch."""
+    """Measurements of a row: milliseconds in the queue, milliseconds of computing, and rows in its batch."""
 
     queue_ms: float
     model_ms: float
@@ -61,17 +61,17 @@ class Measured(NamedTuple):
 
 
 class RowQueue:
-    """The rows that wait for one model, bounded in pieces. Any thread may add or take.
+    """The rows that wait for one model; their total size in pieces is limited. Thread-safe.
 
     Attributes:
-        pieces: that wait.
-        speed: of the model, in pieces per second.
-        closed: whether no more rows are taken.
+        pieces: total size of the waiting rows.
+        speed: speed of the model, in pieces per second.
+        closed: whether new rows are rejected.
     """
 
     def __init__(self, most_pieces: int, batch_rows: int, batch_pieces: int) -> None:
-        """`most_pieces` may wait. A batch has at most `batch_rows`, and `batch_pieces` in rows times the longest row;
-        a single row may have more.
+        """The queue holds at most `most_pieces`. A batch has at most `batch_rows` rows, and at most `batch_pieces` as
+        rows x longest row; a batch of a single row may be larger.
         """
         self.most_pieces, self.batch_rows, self.batch_pieces = most_pieces, batch_rows, batch_pieces
         self.pieces, self.speed, self.closed = 0, FIRST_SPEED, False
@@ -82,10 +82,10 @@ class RowQueue:
         return sum(map(len, list(self._requests)))
 
     def put(self, rows: Sequence[Row]) -> None:
-        """Add the rows of a request, all or none.
+        """Add all rows of a request, or none.
 
         Raises:
-            ProblemError: 413, they never fit; 503, they do not fit now, or the queue is closed.
+            ProblemError: 413, the rows exceed the queue's size; 503, the queue is full or closed.
         """
         size = sum(row.pieces for row in rows)
         with self._changed:
@@ -106,9 +106,9 @@ class RowQueue:
             self._changed.notify()
 
     def take(self, timeout: float | None = None) -> list[Row] | None:
-        """The rows of the next batch, which have one key; None once the queue is closed and empty.
+        """Remove and return the next batch of rows with the same key; None once the queue is closed and empty.
 
-        Rows whose clients have left are dropped. After `timeout` seconds without a row, an empty list.
+        Rows whose clients have disconnected are dropped. After `timeout` seconds without a row, return an empty list.
         """
         with self._changed:
             while True:
@@ -120,13 +120,13 @@ class RowQueue:
                     return []
 
     def close(self) -> None:
-        """Take no more rows; those that wait are still served."""
+        """Reject new rows; waiting rows are still served."""
         with self._changed:
             self.closed = True
             self._changed.notify_all()
 
     def measured(self, pieces: int, seconds: float) -> None:
-        """Note that the model took so long for so many pieces."""
+        """Update the speed: the model took `seconds` for `pieces` pieces."""
         if seconds > 0:
             self.speed = max(1.0, 0.8 * self.speed + 0.2 * pieces / seconds)
 
@@ -136,7 +136,7 @@ class RowQueue:
         self.pieces = sum(row.pieces for rows in self._requests for row in rows)
 
     def _deal(self) -> list[Row]:
-        """A batch: requests give a row in turn. Those whose rows do not fit begin the next batches."""
+        """Form a batch from the rows of all requests in turn. Requests whose rows do not fit come first next time."""
         batch: list[Row] = []
         longest, waiting = 0, deque[deque[Row]]()
         while self._requests and len(batch) < self.batch_rows:
@@ -158,16 +158,16 @@ class RowQueue:
 
 
 class StoppedError(Exception):
-    """All clients that wait for a computation have left."""
+    """All clients that wait for a computation have disconnected."""
 
 
 class Worker:
-    """The thread that computes for one model: batches from the queue, results to those who wait.
+    """The thread that computes the batches of one model's queue.
 
-    If a batch fails, its rows are computed one by one. A computation whose clients have left stops between two steps.
+    If a batch fails, its rows are computed one by one. A computation stops at the next step if no client is left.
 
     Attributes:
-        counts: `rows`, `batches`, `seconds`, rows that were `retried`, `stopped` or `failed`.
+        counts: numbers of `rows` and `batches`, `seconds` of computing, and rows `retried`, `stopped` and `failed`.
     """
 
     def __init__(self, queue: RowQueue, compute: Compute, name: str) -> None:
@@ -179,23 +179,23 @@ class Worker:
         self.start = self._thread.start
 
     def stop(self, timeout: float | None = None) -> bool:
-        """Finish what waits and end; whether the thread has ended."""
+        """Serve the waiting rows and end; return whether the thread has ended within `timeout` seconds."""
         self.queue.close()
         self._thread.join(timeout)
         return not self.alive
 
     @property
     def alive(self) -> bool:
-        """Whether the thread runs."""
+        """Whether the thread is running."""
         return self._thread.is_alive()
 
     def busy_seconds(self) -> float:
-        """How long the model has been computing since its last step; 0 if it is free."""
+        """Seconds since the last step of the model's computation; 0 if the model is free."""
         since = self._busy_since
         return 0.0 if since is None else time.monotonic() - since
 
     def check(self) -> None:
-        """To be called between the steps of a computation (StoppedError if its clients have left)."""
+        """Note a step of a computation; call this between steps (StoppedError if all its clients have disconnected)."""
         self._busy_since = time.monotonic()
         if self._batch and all(row.left for row in self._batch):
             raise StoppedError
@@ -225,7 +225,7 @@ class Worker:
                 row.result.set_result((measured, result))
         except StoppedError:
             self.counts["stopped"] += len(batch)
-        except Exception as error:  # of any kind: it belongs to a request, and the others go on
+        except Exception as error:  # any error must fail only its own request
             if len(batch) > 1:
                 self.counts["retried"] += len(batch)
                 for row in batch:

@@ -1,4 +1,4 @@
-"""The bodies of requests, checked: what `/openapi.json` describes."""
+"""The models that check request bodies, and that `/openapi.json` describes."""
 
 from typing import Annotated, Any, Literal
 
@@ -9,11 +9,11 @@ from nmt.inspection.explanation import METHODS, Method
 from nmt.serve.problems import ProblemError
 from nmt.translation.glossary import Keep
 
-#: Fields of an object, of which the bodies here have fewer: pydantic has an error for each unknown one.
+#: Maximum number of fields in an object: pydantic would make an error for each unknown field.
 MOST_FIELDS = 50
-# pydantic finds half of a surrogate pair only in text that has a limit.
+# pydantic rejects lone surrogates only in text with a maximum length.
 Text = Annotated[str, Field(strict=True, max_length=2**31)]
-# The first error in a list is enough: a body has room for a million.
+# Stop at the first error in a list: a body could cause a million errors.
 Texts = Annotated[list[Text], Field(fail_fast=True)]
 Include = Annotated[list[Detail], Field(fail_fast=True, max_length=100)]
 Natural = Annotated[StrictInt, Field(ge=0)]
@@ -22,7 +22,7 @@ Penalty = Annotated[float, Field(ge=0, le=100)]
 
 
 class Body(BaseModel):
-    """What all bodies share: few fields, and none that is unknown."""
+    """Base class of all bodies: limits the number of fields, and rejects unknown fields."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -35,7 +35,7 @@ class Body(BaseModel):
 
 
 class SearchBody(Body):
-    """Changes to the search of the run; the bounds beyond these are the server's."""
+    """Changes to the search of the run; the server has further limits."""
 
     beam_size: Positive | None = None
     length_penalty: Penalty | None = None
@@ -45,7 +45,7 @@ class SearchBody(Body):
 
 
 class PinBody(Body):
-    """The source pieces that a step of the translation looks at."""
+    """The source pieces that a step of the translation attends to."""
 
     step: Annotated[StrictInt, Field(ge=0, le=999)]
     source: Annotated[list[Natural], Field(fail_fast=True, min_length=1, max_length=1000)]
@@ -67,7 +67,7 @@ KeepWords = Annotated[
 
 
 class ModelBody(Body):
-    """A request to one of the models that the server has, about a text after the sentences of its context."""
+    """A request to a model of the server, about texts with their context."""
 
     model: Annotated[Text | None, Field(description="the id of a model of GET /v1/models; the first if null")] = None
     context: Context = []
@@ -82,7 +82,7 @@ Kept = Annotated[list[Keep], Field(max_length=10, description="what is kept as i
 
 
 class TranslateBody(ModelBody):
-    """Texts to translate, a line each."""
+    """Texts to translate, one line each."""
 
     text: Text | Texts
     search: SearchBody = SearchBody()
@@ -101,7 +101,7 @@ class TranslateBody(ModelBody):
 
 
 class ScoreBody(ModelBody):
-    """A text and a translation whose probability is asked for."""
+    """A text, and a translation to score."""
 
     text: Text
     target: Text
@@ -109,7 +109,7 @@ class ScoreBody(ModelBody):
 
 
 class EditsBody(Body):
-    """What is changed."""
+    """The changes of a what-if request."""
 
     text: Text | None = None
     prefix: Text = ""
@@ -119,14 +119,14 @@ class EditsBody(Body):
 
 
 class TemperatureBody(Body):
-    """A step of the translation, and what the energies of all its heads are divided by."""
+    """A step of the translation, and the temperature, by which the energies of all its heads are divided."""
 
     step: Annotated[StrictInt, Field(ge=0, le=999)]
     value: Annotated[float, Field(strict=True, ge=0.01, le=100)]
 
 
 class WhatIfBody(ModelBody):
-    """A text, and what is changed."""
+    """A text to translate with and without changes."""
 
     text: Text
     prefix: Annotated[Text, Field(description="how both translations begin; edits.prefix takes precedence")] = ""
@@ -143,7 +143,7 @@ class WhatIfBody(ModelBody):
 
 
 class ExplainBody(ModelBody):
-    """A text, a translation of it or that of the model, and the measures to compare."""
+    """A text, its translation (null for the model's translation), and the measures to compare."""
 
     text: Text
     target: Text | None = None
@@ -162,7 +162,7 @@ Sentence = Annotated[Text, Field(min_length=1, max_length=10_000)]
 
 
 class CorrectionBody(Body):
-    """A source and the translation that a person has written for it."""
+    """A source sentence and its translation by a person."""
 
     model: Annotated[Text | None, Field(description="the model whose run keeps it; the first if null")] = None
     source: Sentence
@@ -170,14 +170,14 @@ class CorrectionBody(Body):
 
 
 class MemoryBody(Body):
-    """A text for which pairs are wanted."""
+    """A text to find similar pairs for."""
 
     model: Text | None = None
     text: Sentence
 
 
 class LibreBody(Body):
-    """A request of LibreTranslate's clients; they may send fields that have no meaning here, and empty ones."""
+    """A request of LibreTranslate's clients, which may also send unused and empty fields."""
 
     model_config = ConfigDict(extra="ignore")
 

@@ -1,4 +1,4 @@
-"""The command: runs -> a server that ends when it is told to, after the requests at hand."""
+"""The command: serves runs until a signal, then finishes open requests and ends."""
 
 import contextlib
 import importlib.util
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Serving:
-    """What `nmt.serve` is asked to do; `configs/serve.yaml` explains the settings."""
+    """The settings of `nmt.serve`; `configs/serve.yaml` explains them."""
 
     translator: TranslatorRequest
     host: str
@@ -50,7 +50,7 @@ class Serving:
 
 
 def serve(request: Serving) -> int:
-    """Serve until SIGTERM or Ctrl-C; the exit status.
+    """Serve until SIGTERM or Ctrl-C; return the exit status.
 
     Raises:
         UserError: a run is missing or damaged, the port is taken, or the extra is not installed.
@@ -81,10 +81,10 @@ def serve(request: Serving) -> int:
 
 
 def addresses(address: str) -> list[str]:
-    """The addresses in URLs of a server that listens at `address`: of all, this computer's here and in its network."""
+    """The hosts in a server's URLs; if it listens at all addresses, localhost and this computer's network address."""
     places = [address]
     if address in ("0.0.0.0", "::"):
-        # Nothing is sent: the system only chooses the address that packets to elsewhere would have.
+        # Nothing is sent: the system only chooses the source address for packets to other networks.
         family, loopback, elsewhere = (
             (socket.AF_INET6, "::1", "2001:db8::1") if ":" in address else (socket.AF_INET, "127.0.0.1", "192.0.2.1")
         )
@@ -96,7 +96,7 @@ def addresses(address: str) -> list[str]:
 
 
 def names(runs: Sequence[Run]) -> list[str]:
-    """The ids of runs: their names, with as many folders above them as tell two of one name apart."""
+    """The ids of runs: their names, with as many parent folders as are needed to make them unique."""
     folders = [run.folder.resolve() for run in runs]
 
     def tail(folder: Path, depth: int) -> str:
@@ -113,7 +113,7 @@ def names(runs: Sequence[Run]) -> list[str]:
 
 
 def served(request: Serving, run: Run, name: str) -> "Served":
-    """A model, ready to be asked, after first translations: of sentences that the page offers."""
+    """Open a model for serving. Translating the page's example sentences warms it up."""
     from nmt.build.open import open_linker
     from nmt.build.word_doubts import open_doubts
     from nmt.serve.engine import Engine

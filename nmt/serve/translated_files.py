@@ -1,4 +1,4 @@
-"""LibreTranslate's files: a document is sent, translated as a whole, and fetched from the address in the answer."""
+"""LibreTranslate's file routes: a client uploads a document, and fetches its translation from the returned address."""
 
 import json
 import re
@@ -23,32 +23,32 @@ from nmt.serve.problems import ProblemError, of_pydantic
 from nmt.serve.schemas import LibreBody
 from nmt.system.errors import UserError, install_command
 
-#: Seconds that a translated file waits for its client, and how many largest files may wait.
+#: Seconds until a translated file is deleted; limit on all files in memory, in multiples of the maximum request size.
 PATIENCE, WAITING = 1800.0, 16
 _LEFT_OUT = re.compile(r'[\0-\x1f\x7f-\x9f/\\:*?"<>|]+')
 
 
 class WaitingFile(NamedTuple):
-    """A translated file until it is fetched: its name, its content, and when it goes."""
+    """A translated file: its name, its content, and the time when it expires."""
 
     name: str
     data: bytes
     until: float
 
 
-#: The most files that wait, whatever their size.
+#: Maximum number of files in memory, of any size.
 MOST_FILES = 1000
 
 
 class WaitingFiles:
-    """Translated files in memory, for the clients that know their addresses; the oldest make room."""
+    """Translated files in memory, available to clients that know their addresses; the oldest are deleted first."""
 
     def __init__(self, most_bytes: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._most, self._clock = WAITING * most_bytes, clock
         self._files: dict[str, WaitingFile] = {}
 
     def add(self, name: str, data: bytes) -> str:
-        """Hold a file; return what its address ends with."""
+        """Store a file; return the last part of its address."""
         moment = self._clock()
         self._files = {key: each for key, each in self._files.items() if each.until > moment}
         held = sum(len(each.data) for each in self._files.values()) + len(data)
@@ -59,7 +59,7 @@ class WaitingFiles:
         return key
 
     def get(self, key: str) -> WaitingFile:
-        """A file that waits (ProblemError 404 if it is gone)."""
+        """The file with this key (ProblemError 404 if it is unknown or expired)."""
         file = self._files.get(key)
         if file is None or file.until <= self._clock():
             raise ProblemError(404, "This file is not here, or not any more.", cure="Send the document again.")
@@ -90,7 +90,7 @@ def add_files(app: FastAPI, pool: ModelPool, most_bytes: int) -> None:
         except ProblemError as problem:
             if problem.more.get("field") != "q":
                 raise
-            detail = problem.detail.replace("q:", "file:", 1)  # whose sentences they are
+            detail = problem.detail.replace("q:", "file:", 1)  # the sentences come from the file
             raise ProblemError(problem.status, detail, **{**problem.more, "field": "file"}) from problem
         except UserError as error:
             detail, _, cure = str(error).rpartition(". ")
@@ -114,7 +114,7 @@ def add_files(app: FastAPI, pool: ModelPool, most_bytes: int) -> None:
 
 
 def _body(fields: dict[str, Any]) -> LibreBody:
-    """The fields beside the file; `glossary` and `keep` are JSON (ProblemError)."""
+    """Check the fields other than the file; `glossary` and `keep` are JSON (ProblemError if a field is invalid)."""
     try:
         given = {name: json.loads(fields[name]) for name in ("glossary", "keep") if fields.get(name)}
         return LibreBody.model_validate({**fields, "q": "", **given})
@@ -127,7 +127,7 @@ def _body(fields: dict[str, Any]) -> LibreBody:
 async def _translated(
     request: Request, pool: ModelPool, file: FormPart, body: LibreBody, form_model: Served | None, encoding: str | None
 ) -> tuple[bytes, str, list[str]]:
-    """The translated document, its name, and notes on it (UserError if it cannot be read, or ProblemError)."""
+    """Translate a document; return it with its name and notes (UserError if it cannot be read, or ProblemError)."""
     from nmt.documents.formats import ENDINGS, WITH_PLACEHOLDERS, Document, parse_document
     from nmt.documents.sentences import SplitDocument
 
@@ -143,7 +143,7 @@ async def _translated(
     language = body.source
     if language.lower() == "auto" and len(pool.models) > 1:
         text = ""
-        for codes in dict.fromkeys(map(codes_of, pool.models.values())):  # a memory has text for one pair of them
+        for codes in dict.fromkeys(map(codes_of, pool.models.values())):  # some formats have text for one pair only
             if not text and body.target in ("", codes[1]):
                 sample = await pool.off_loop(parsed, *codes)
                 text = "\n".join(segment.text for segment in sample.segments[:500])

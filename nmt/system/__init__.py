@@ -1,1 +1,1 @@
-"""What every room may use: errors, files, limits, memory, processes, signals, terminal; nothing about translation."""
+"""Utilities for all code: errors, files, limits, memory, processes, signals, terminal; nothing about translation."""

@@ -10,7 +10,7 @@ from nmt.system.errors import UserError
 from nmt.system.limits import Positive
 from nmt.system.memory import keep_memory
 
-#: Each search takes memory, and all of them share Python's lock.
+#: Maximum number of parallel searches: each needs memory, and all share Python's global lock.
 PARALLEL_SEARCHES = 4
 Precision = Literal["auto", "float32", "bf16", "int8"]
 
@@ -20,11 +20,11 @@ class Compute:
     """A device, and the type of matrix products."""
 
     device: torch.device
-    #: of products under autocast; None for float32 everywhere
+    #: type of matrix products under autocast; None for float32 everywhere
     dtype: torch.dtype | None = None
-    #: whether nobody has asked for this type
+    #: whether the type was chosen automatically (precision=auto)
     automatic: bool = False
-    #: whether search multiplies by the output layer in int8
+    #: whether search computes the output layer in int8
     int8: bool = False
 
     @classmethod
@@ -35,17 +35,17 @@ class Compute:
         threads: Positive | None = None,
         deterministic: bool = False,
     ) -> "Compute":
-        """Choose from settings, and set up torch's threads, its current GPU and the allocator of this process.
+        """Choose device and type by settings; set torch's threads, its current GPU and this process's allocator.
 
         Args:
             device: auto (a CUDA GPU if there is one), cpu, cuda or cuda:N.
             precision: auto (bfloat16 on a GPU that supports it), float32, bf16, or int8 for search on a CPU: the output
-                layer in int8, the rest in bfloat16 where the processor has instructions for it.
-            threads: CPU threads; None leaves the choice to torch.
-            deterministic: whether torch must use algorithms that give the same numbers every time.
+                layer in int8, the rest in bfloat16 if the processor has instructions for it.
+            threads: number of CPU threads; None for torch's default.
+            deterministic: whether torch must use deterministic algorithms.
 
         Raises:
-            UserError: the device is missing or not supported.
+            UserError: the device is missing, or the device or its precision is not supported.
         """
         keep_memory()
         if threads is not None:
@@ -65,13 +65,13 @@ class Compute:
         return self.device.type == "cuda"
 
     def free_memory(self) -> int:
-        """The bytes of memory of a GPU that are free, also those that torch keeps for itself."""
+        """The free memory of the GPU in bytes, including unused memory that torch has reserved."""
         free, _ = torch.cuda.mem_get_info(self.device)
         return free + torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
 
     @property
     def compiles_shapes(self) -> bool:
-        """Whether products are compiled anew for each shape of matrix: oneDNN takes milliseconds for each."""
+        """Whether oneDNN compiles a kernel for each new matrix shape, which takes milliseconds."""
         return self.device.type == "cpu" and (self.dtype is not None or self.int8)
 
     @property
@@ -81,21 +81,21 @@ class Compute:
 
     @property
     def parallel_searches(self) -> int:
-        """How many batches are searched at once, in threads that share those of the CPU; one on a GPU."""
+        """The number of batches that are searched in parallel threads, which divide the CPU threads; 1 on a GPU."""
         return 1 if self.on_gpu else min(self.threads, PARALLEL_SEARCHES)
 
     @property
     def emulates(self) -> bool:
-        """Whether the products' type is bfloat16 on a CPU without instructions for it, which is many times slower."""
+        """Whether bfloat16 products are emulated, on a CPU without instructions for them; this is many times slower."""
         return self.dtype is not None and not self.on_gpu and not _multiplies_bfloat16()
 
     def check_searches_not(self) -> None:
-        """Raise UserError if int8 is wanted, where nothing is searched."""
+        """Raise UserError for precision=int8; for commands that do not search."""
         if self.int8:
             raise UserError("precision=int8 is for search only. Give precision=auto, float32 or bf16.")
 
     def autocast(self) -> torch.autocast:
-        """A context in which matrix products have the type `dtype`."""
+        """A context in which matrix products use the type `dtype`."""
         return torch.autocast(self.device.type, dtype=self.dtype, enabled=self.dtype is not None)
 
 
@@ -103,10 +103,10 @@ CPU = Compute(torch.device("cpu"))
 
 
 def choose_device(name: str) -> torch.device:
-    """The device of this name; auto is a CUDA GPU if there is one. Each process of torchrun gets a GPU of its own.
+    """The device with this name; auto is a CUDA GPU if there is one. Each process of torchrun gets its own GPU.
 
     Raises:
-        UserError: there is no such device.
+        UserError: the device is missing or not supported.
     """
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
@@ -149,8 +149,8 @@ def _choose_dtype(precision: Precision, device: torch.device) -> torch.dtype | N
 
 
 def has_int8() -> bool:
-    """Whether this processor and this torch multiply int8."""
-    x86 = "fbgemm" in torch.backends.quantized.supported_engines  # that is AVX2 at least
+    """Whether the processor and torch support int8 products."""
+    x86 = "fbgemm" in torch.backends.quantized.supported_engines  # implies AVX2
     return x86 and torch.backends.mkldnn.is_available() and hasattr(torch.ops.onednn, "qlinear_pointwise")
 
 
@@ -161,10 +161,10 @@ def _multiplies_bfloat16() -> bool:
 
 
 def _set_float32_products(precision: Literal["ieee", "tf32"]) -> None:
-    """Set how a GPU multiplies float32 matrices.
+    """Set the precision of float32 matrix products on a GPU.
 
     torch's default is TF32 in cuDNN's recurrent layers and convolutions, and float32 elsewhere: two precisions in one
-    model. `precision=float32` is float32 everywhere; beside bfloat16, which is coarser, TF32 loses nothing.
+    model. `precision=float32` means float32 everywhere. Next to bfloat16, which is coarser, TF32 loses nothing.
     """
     torch.backends.cuda.matmul.fp32_precision = precision
     torch.backends.cudnn.fp32_precision = precision
@@ -173,7 +173,7 @@ def _set_float32_products(precision: Literal["ieee", "tf32"]) -> None:
 
 
 def _be_deterministic(deterministic: bool) -> None:
-    """Make torch use deterministic algorithms, or those that it prefers."""
+    """Make torch use deterministic algorithms, or its default algorithms."""
     if deterministic:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS reads it when it starts
         torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]

@@ -1,21 +1,21 @@
-"""Encodings of text that is not UTF-8: named by the user, or recognised by charset-normalizer, which may be missing."""
+"""Encodings of text that is not UTF-8: named by the user, or detected by the optional package charset-normalizer."""
 
 import codecs
 
 from nmt.system.errors import UserError, install_command
 
-#: The encodings that are recognised: of Windows, and those that the web still has.
+#: The encodings that can be detected: those of Windows, and others that are still common on the web.
 _CANDIDATES = [
     *(f"cp{number}" for number in (1252, 1250, 1251, 1253, 1254, 1255, 1256, 1257)),
     *("iso8859_2", "koi8_r", "shift_jis", "euc_jp", "gb18030", "big5", "euc_kr"),
 ]
-_SAMPLE = 1 << 16  # bytes that are looked at
-#: Lets the encoding be recognised.
+_SAMPLE = 1 << 16  # maximum number of bytes for the detection
+#: The setting for automatic detection.
 RECOGNISE = "auto"
 
 
 def check_encoding(encoding: str | None, setting: str) -> None:
-    """UserError if there is no such encoding; `setting` is its key, for the message."""
+    """Raise UserError if the encoding is unknown; `setting` is the key of the setting, for the message."""
     try:
         if encoding not in (None, RECOGNISE) and "a".encode(encoding) != b"a":
             raise LookupError
@@ -27,7 +27,7 @@ def check_encoding(encoding: str | None, setting: str) -> None:
 
 
 def recognise(data: bytes, name: str) -> str:
-    """The encoding that makes text of these bytes (UserError if none does, or if the extra is not installed)."""
+    """Detect the encoding of bytes (UserError if no encoding fits, or the extra `documents` is not installed)."""
     if b"\0" in data:
         raise UserError(f"{name}: this is not text. Save it as UTF-8, or rename it.")
     try:

@@ -1,4 +1,4 @@
-"""Errors with a message for users. Every room may raise them; the commands print the message and exit with status 1."""
+"""Errors with a message for users. All code may raise them; the commands print the message and exit with status 1."""
 
 import contextlib
 import difflib
@@ -16,13 +16,13 @@ class UnknownSettingError(UserError):
 
 
 class SettingError(UserError):
-    """An invalid value of a constructor's parameter, under the name of the parameter.
+    """An invalid value of a constructor's parameter; the message has the name of the parameter.
 
     `nmt.system.limits.checked` adds the key of the part: "size=-4: must be ..." becomes "encoder.size=-4: must be ...".
     """
 
     def __init__(self, name: str, value: object, rule: str, key: str | None = None) -> None:
-        """`rule` ends the sentence: "must divide size=64. Give {key}.size=...", with {key} for the key of the part."""
+        """`rule` completes the message, such as "must divide size=64. Give {key}.size=..."; {key} is the part's key."""
         message = f"{{key}}.{name}={value}: {rule}"
         for separator in "./":
             message = message.replace(f"{{key}}{separator}", f"{key}{separator}" if key else "")
@@ -30,12 +30,12 @@ class SettingError(UserError):
         self.name, self.value, self.rule, self.key = name, value, rule, key
 
     def at(self, key: str) -> "SettingError":
-        """The error with the key of the part, unless an inner part has added its own."""
+        """The error with the key of the part, unless an inner part has already added its key."""
         return SettingError(self.name, self.value, self.rule, key) if self.key is None else self
 
 
 def check_parallel(lines: Mapping[str, int]) -> None:
-    """UserError unless all numbers of lines are equal; the keys are the names of the files or texts."""
+    """Raise UserError unless all numbers of lines are equal; the keys are the names of the files or texts."""
     if len(set(lines.values())) > 1:
         each = " and ".join(f"{name} has {count:,} line{'s' * (count != 1)}" for name, count in lines.items())
         raise UserError(f"{each}: line N of each must belong to the same sentence.")
@@ -55,7 +55,7 @@ def damaged(path: Path, reason: str = "") -> UserError:
 
 def is_memory_full(error: BaseException) -> bool:
     """Whether an error means that the memory of the GPU or of the process is full."""
-    torch = sys.modules.get("torch")  # only a process that has imported it raises its errors
+    torch = sys.modules.get("torch")  # no import: without torch in memory, the error cannot come from torch
     on_gpu = torch is not None and isinstance(error, torch.OutOfMemoryError)
     by_torch = isinstance(error, RuntimeError) and "DefaultCPUAllocator: " in str(error)
     return on_gpu or by_torch or isinstance(error, MemoryError)
@@ -73,7 +73,7 @@ def missing_package(error: ModuleNotFoundError) -> str:
 
 
 def install_command(extra: str = "") -> str:
-    """The command that installs this program and what an extra needs: from its source folder if it runs from there."""
+    """The command that installs this program with an extra, from its source folder if the program runs from there."""
     from nmt.system.platform import shell_quoted
 
     folder = Path(__file__).resolve().parents[2]
@@ -84,11 +84,11 @@ def install_command(extra: str = "") -> str:
 
 @contextlib.contextmanager
 def reading(path: Path, consequence: str = "", also: tuple[type[Exception], ...] = ()) -> Iterator[None]:
-    """Report errors in this context as damage of `path`.
+    """Report errors in this context as damage of `path`, by a UserError.
 
     Args:
         path: the file or folder.
-        consequence: for the message: what is impossible because of the damage.
+        consequence: the consequence of the damage, for the message.
         also: further exceptions that mean damage.
     """
     try:
@@ -103,7 +103,7 @@ def reading(path: Path, consequence: str = "", also: tuple[type[Exception], ...]
 
 
 def nearest(name: str, options: Iterable[str], limit: int = 3) -> str:
-    """Return " Did you mean 'a' or 'b'?" with the options nearest to `name`, or "" if none is near."""
+    """Return " Did you mean 'a' or 'b'?" with the options most similar to `name`, or "" if no option is similar."""
     pool = sorted({str(option) for option in options})
     matches = difflib.get_close_matches(name, pool, n=limit, cutoff=0.55)
     matches += [option for option in pool if name and option.startswith(name) and option not in matches][:limit]

@@ -1,21 +1,21 @@
-"""The facts in the files of a run: their types and ranges, which are checked whenever a file is read."""
+"""The schemas of a run's files: types and ranges of their values, which are checked whenever a file is read."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-#: A higher ratio of target pieces to source pieces lets one sentence be translated for hours.
+#: Maximum ratio of target to source pieces: with a higher ratio, one sentence could take hours.
 MOST_LENGTH_RATIO = 50.0
 
 
 class Kind(NamedTuple):
-    """The values of a fact; `rule` continues "must be"."""
+    """The valid values of a fact; `rule` describes them, as the continuation of "must be"."""
 
     fits: Callable[[Any], bool]
     rule: str
 
 
 class Fields(NamedTuple):
-    """An object. `further` is the kind of the other values; None for any."""
+    """The fields of a JSON object. `further` is the kind of all other values; None allows any value."""
 
     required: Mapping[str, "Kind | Fields"] = {}
     optional: Mapping[str, "Kind | Fields"] = {}
@@ -23,7 +23,7 @@ class Fields(NamedTuple):
 
 
 def number(least: float, most: float) -> Kind:
-    """A number, which true and false are not."""
+    """A number from `least` to `most`, but not true or false."""
     return Kind(
         lambda value: isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= most,
         f"a number from {least:g} to {most:g}",
@@ -31,19 +31,19 @@ def number(least: float, most: float) -> Kind:
 
 
 def whole(least: int = 0) -> Kind:
-    """A whole number that every library takes."""
+    """A whole number from `least` to 2^53, the range in which all JSON libraries are exact."""
     fits = number(least, 2**53).fits
     return Kind(lambda value: isinstance(value, int) and fits(value), f"a whole number from {least} to 2^53")
 
 
 def optional(kind: Kind | Fields) -> Kind:
-    """The same kind, or null."""
+    """A value of a kind, or null."""
     rule = kind.rule if isinstance(kind, Kind) else "an object"
     return Kind(lambda value: value is None or not fault(value, kind), f"{rule}, or null")
 
 
 def each(kind: Kind | Fields, length: int | None = None) -> Kind:
-    """A list of values of a kind, of `length` if it is given."""
+    """A list of values of a kind; its length must be `length` unless that is None."""
     return Kind(
         lambda value: (
             isinstance(value, list) and length in (None, len(value)) and not any(fault(one, kind) for one in value)
@@ -190,7 +190,7 @@ MAP = Kind(lambda row: not fault(row, _MAP) and _is_matrix(row), "weights of eac
 
 
 def fault(value: object, kind: Kind | Fields, name: str = "") -> str:
-    """What is wrong with a value, by the name of the fact in it; "" if nothing is."""
+    """The first problem of a value, with the name of the invalid fact; "" if the value is valid."""
     if isinstance(kind, Kind):
         return "" if kind.fits(value) else f"{name} must be {kind.rule}".lstrip()
     if not isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Files and folders that are written atomically. Every room uses this file for writing."""
+"""Atomic writing of files and folders. All code writes files with this module."""
 
 import bz2
 import contextlib
@@ -24,21 +24,21 @@ from nmt.system.errors import UserError
 
 Result = TypeVar("Result")
 
-#: Standard input or output where a command takes a file.
+#: Standard input or output, given instead of a file.
 STANDARD = Path("-")
-#: The endings of files that text is packed in.
+#: The endings of compressed text files.
 PACKED = (".gz", ".xz", ".bz2")
 
 
 class ClosedStream(io.TextIOWrapper):
-    """Stands in for a standard stream that the caller has closed (`>&-`); what is written to it is lost."""
+    """Replacement for a standard stream that the caller has closed (`>&-`); discards all output."""
 
     def __init__(self) -> None:
         super().__init__(open(os.devnull, "wb"), encoding="utf-8")  # noqa: SIM115  closed with this stream
 
 
 class OutlivingStream:
-    """A stream that outlives its terminal or pipe: what nobody can read any more is lost, without an error."""
+    """A stream that survives the end of its terminal or pipe: further output is discarded without an error."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -47,13 +47,13 @@ class OutlivingStream:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        """Write as far as anybody reads."""
+        """Write, or discard the text if the reader has gone."""
         with self._gone():
             self._stream.write(text)
         return len(text)
 
     def flush(self) -> None:
-        """Flush as far as anybody reads."""
+        """Flush, or do nothing if the reader has gone."""
         with self._gone():
             self._stream.flush()
 
@@ -68,31 +68,31 @@ class OutlivingStream:
 
 
 def drop(stream: TextIO) -> None:
-    """Discard what a stream holds and gets from now on, so that the last flush cannot fail."""
+    """Discard the buffered and all further output of a stream, so that the last flush cannot fail."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
         os.close(nowhere)
 
 
-_RANDOM = "[a-z0-9_]{8}"  # what tempfile adds to a name
+_RANDOM = "[a-z0-9_]{8}"  # the random part that tempfile adds to a name
 _OF_SAFETENSORS = "tmp[A-Za-z0-9]{6}"
 
 
 def full(error: OSError) -> bool:
-    """Whether a disk, or what a user may have of it, is full."""
+    """Whether a disk or the user's quota is full."""
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def unwritable(path: Path | str, error: OSError, setting: str = "") -> UserError:
-    """The error for a file or folder that cannot be written, with the cure for the reason; `setting` chooses it."""
+    """The error for a file or folder that cannot be written, with a cure; `setting` is the setting that chooses it."""
     cure = "Free some space, or choose another folder" if full(error) else "Choose a folder that can be written"
     return UserError(f"Cannot write {path}: {error.strerror or error}. {cure}{f': {setting}' if setting else ''}.")
 
 
 @contextlib.contextmanager
 def replace_atomically(path: Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path`; on success it becomes `path`, on failure it is removed.
+    """Yield a temporary path next to `path`; on success it becomes `path`, on failure it is removed.
 
     Raises:
         UserError: the folder cannot be written, the existing file is write-protected, or the disk is full.
@@ -112,7 +112,7 @@ def replace_atomically(path: Path) -> Iterator[Path]:
         system.sync(temporary)
         temporary.chmod(stat.S_IMODE(path.stat().st_mode) if path.exists() else usual_mode(0o666))
         system.replace(temporary, path)
-    except BrokenPipeError:  # of another output, not of this file
+    except BrokenPipeError:  # from another output, not from this file
         raise
     except OSError as error:
         raise unwritable(path, error) from error
@@ -123,10 +123,10 @@ def replace_atomically(path: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def appearing(folder: Path) -> Iterator[Path]:
-    """Yield a temporary folder beside `folder`; on success it becomes `folder`, on failure it is removed.
+    """Yield a temporary folder next to `folder`; on success it becomes `folder`, on failure it is removed.
 
     Raises:
-        OSError: it cannot be created, or `folder` exists already.
+        OSError: the folder cannot be created, or `folder` exists already.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name[:40]}.", dir=folder.parent))
@@ -140,11 +140,11 @@ def appearing(folder: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def replacing_folder(folder: Path, names: Collection[str]) -> Iterator[Path]:
-    """Yield an empty folder beside `folder`; on success it becomes `folder`. One process at a time may do so.
+    """Yield an empty folder next to `folder`; on success it becomes `folder`. Only one process at a time may do so.
 
-    What has one of the `names` (with `*` for any letters) in the earlier folder goes with it; what somebody else has
-    put there stays. If the process is killed, `folder` is the earlier one, the new one, or, between two renames, comes
-    back at the next call.
+    Entries of the earlier folder that match one of `names` (patterns with `*`) are deleted; other entries, which other
+    programs or users have added, move to the new folder. If the process is killed, `folder` is the earlier or the new
+    folder; if it is killed between two renames, the next call restores the earlier folder.
 
     Raises:
         UserError: a folder cannot be written.
@@ -167,7 +167,7 @@ def replacing_folder(folder: Path, names: Collection[str]) -> Iterator[Path]:
 
 
 def _settle(folder: Path, before: Path, names: Collection[str]) -> None:
-    """Put the earlier folder back if there is no other, or keep what is not ours in it and remove the rest."""
+    """Restore the earlier folder if `folder` is missing; else move its unknown entries to `folder`, and delete it."""
     if before.exists() and not folder.exists():
         before.rename(folder)
     elif before.exists():
@@ -178,7 +178,7 @@ def _settle(folder: Path, before: Path, names: Collection[str]) -> None:
 
 
 def read_whole(folder: Path, read: Callable[[], Result]) -> Result:
-    """What `read` makes of the files of a folder, all of the same one if `replacing_folder` replaces it meanwhile."""
+    """Call `read`, which reads files of a folder; call it again if `replacing_folder` replaces the folder meanwhile."""
     while True:
         before = _identity(folder)
         try:
@@ -199,13 +199,13 @@ def _identity(folder: Path) -> tuple[int, int] | None:
 
 
 def is_regular(path: Path) -> bool:
-    """Whether a path is a file that can be read twice; a pipe, a device and standard input cannot."""
+    """Whether a path is a file that can be read twice, and not a pipe, a device or standard input."""
     return path != STANDARD and path.is_file() and not str(path).startswith(("/dev/fd/", "/dev/std", "/proc/"))
 
 
 @contextlib.contextmanager
 def packing(file: BinaryIO, name: Path) -> Iterator[IO[bytes]]:
-    """A file that packs what is written to `file`, as the ending of `name` says; `file` itself if it says nothing.
+    """Yield a file that compresses into `file` by the ending of `name`; `file` itself if `name` has no such ending.
 
     Equal text gives equal bytes.
     """
@@ -220,35 +220,35 @@ def packing(file: BinaryIO, name: Path) -> Iterator[IO[bytes]]:
 
 @contextlib.contextmanager
 def open_text(path: Path, name: Path, *, line_buffering: bool = False) -> Iterator[TextIO]:
-    """Open a file to write UTF-8 with line feeds, packed as the ending of `name` says."""
+    """Open a file to write UTF-8 with line feeds, compressed by the ending of `name`."""
     with path.open("wb") as file, packing(file, name) as packed:
         text = io.TextIOWrapper(packed, encoding="utf-8", newline="\n", line_buffering=line_buffering)
         try:
             yield text
             text.flush()
         finally:
-            with contextlib.suppress(OSError):  # raised by the flush already
+            with contextlib.suppress(OSError):  # the flush has raised it already
                 text.detach()
 
 
 def usual_mode(mode: int) -> int:
-    """The mode that new files have: those of `tempfile` are private."""
+    """The mode of a new file by the umask, since `tempfile` makes files private."""
     umask = os.umask(0)
     os.umask(umask)
     return mode & ~umask
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Remove what processes that were killed have left of the files in a folder, and of the folder itself.
+    """Remove temporary files in a folder, and temporary copies of the folder itself, that killed processes have left.
 
-    Nobody else may write them meanwhile.
+    No other process may write to the folder meanwhile.
     """
     for path in folder.glob(".*"):
         if re.fullmatch(rf"\.(?:.+\.(?:{_RANDOM}|keeping)|{_OF_SAFETENSORS})", path.name) and path.is_file():
             path.unlink(missing_ok=True)
     folder_pattern = re.compile(rf"\.{re.escape(folder.name)}\.{_RANDOM}")
     for path in folder.parent.glob(".*"):
-        # A name that was cut may be another folder's.
+        # A shortened name could belong to another folder.
         if len(folder.name) <= 40 and folder_pattern.fullmatch(path.name) and path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
 
@@ -260,7 +260,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_pieces(path: Path, pieces: Iterable[str]) -> None:
-    """Write pieces of a text one after the other, otherwise as `write_text`."""
+    """Write the pieces of a text one after the other, like `write_text`."""
     with replace_atomically(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
         file.writelines(pieces)
 
@@ -272,12 +272,12 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Writes indented JSON, whole or not at all; what JSON has no word for becomes text (UserError if it cannot)."""
+    """Write a value as by `json_text`, atomically (UserError if it cannot be written)."""
     write_text(path, json_text(value))
 
 
 def json_text(value: Any) -> str:
-    """Indented JSON; what JSON has no word for becomes text, and NaN and infinity become null."""
+    """Indented JSON; values of other types become text, and NaN and infinity become null."""
     try:
         return json.dumps(value, indent=2, ensure_ascii=False, default=str, allow_nan=False) + "\n"
     except ValueError:

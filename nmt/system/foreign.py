@@ -1,6 +1,6 @@
-"""Files that a stranger may have made: paths that stay in their folder, JSON and YAML with limits.
+"""Safe reading of untrusted files: paths that cannot leave their folder, and JSON and YAML with limits.
 
-Every path that follows from the content of a run passes through `inside`.
+Every path that depends on the content of a run must pass through `inside`.
 """
 
 import json
@@ -17,17 +17,17 @@ from nmt.system.errors import UserError, damaged
 from nmt.system.facts import Fields, Kind, fault
 from nmt.system.platform import name_problem
 
-#: Bytes of a configuration and of any other file of settings and figures; usual ones have 5 kB and 1 MB.
+#: Maximum size in bytes of a configuration and of a JSON file; typical sizes are 5 kB and 1 MB.
 MOST_YAML, MOST_JSON = 1 << 18, 1 << 28
-#: Digits of a whole number. Those of 64 bits have 20.
+#: Maximum number of digits of a whole number; 64-bit numbers have up to 20.
 MOST_DIGITS = 20
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def inside(folder: Path, *names: str) -> Path:
-    """The path of `names` in a folder. Parts of a name are separated by slashes; the path need not exist.
+    """The path of `names` in a folder. A name may have several parts with slashes; the path need not exist.
 
-    The folder itself may be a link: whoever names it knows. Nothing in it may be one.
+    The folder itself may be a link, since the user has chosen it. Its content must have no links.
 
     Raises:
         UserError: the path leaves the folder, or a link or a special file is on it.
@@ -42,10 +42,10 @@ def inside(folder: Path, *names: str) -> Path:
 
 
 def check_contents(folder: Path) -> None:
-    """Check that a folder holds nothing but folders and regular files, at any depth.
+    """Check that a folder contains only folders and regular files, at any depth.
 
     Raises:
-        UserError: there is a link or a special file, or a folder cannot be read.
+        UserError: it contains a link or a special file, or a folder cannot be read.
     """
     folders = [folder]
     while folders:
@@ -56,17 +56,17 @@ def check_contents(folder: Path) -> None:
                         folders.append(Path(entry.path))
                     elif not entry.is_file(follow_symlinks=False):
                         _check(Path(entry.path))
-        except FileNotFoundError:  # removed meanwhile, as temporary files are
+        except FileNotFoundError:  # a temporary folder, removed meanwhile
             continue
         except OSError as error:
             raise UserError(f"{error.filename or folder} cannot be read: {error.strerror or error}.") from error
 
 
 def _check(path: Path) -> None:
-    """UserError if there is a link or a special file at a path."""
+    """Raise UserError if the path is a link or a special file."""
     try:
         mode = path.lstat().st_mode
-    except OSError:  # missing, or not to be read: whoever opens it says so
+    except OSError:  # missing or unreadable: opening the file will report this
         return
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
         kind = "a symbolic link" if stat.S_ISLNK(mode) else "a pipe, a socket or a device"
@@ -85,12 +85,12 @@ def _read_text(path: Path, most: int) -> str:
 
 
 def read_json(path: Path) -> Any:
-    """The content of a JSON file (OSError if it cannot be read, UserError if it is damaged)."""
+    """Read a JSON file (OSError if it cannot be read, UserError if it is damaged)."""
     return parse_json(path, read_text_of(path))
 
 
 def read_text_of(path: Path) -> str:
-    """The text of a file of figures (OSError if it cannot be read, UserError if it is damaged)."""
+    """Read a text of at most MOST_JSON bytes (OSError if it cannot be read, UserError if it is damaged or larger)."""
     try:
         return _read_text(path, MOST_JSON)
     except ValueError as error:
@@ -98,7 +98,7 @@ def read_text_of(path: Path) -> str:
 
 
 def parse_json(path: Path, text: str) -> Any:
-    """What JSON text of a file says; its numbers are finite, and its texts can be written (UserError if not)."""
+    """Parse the JSON text of a file (UserError for invalid JSON, numbers that are not finite, and lone surrogates)."""
     try:
         content = json.loads(text, parse_constant=_refuse, parse_int=_whole, parse_float=_finite)
         if _SURROGATE.search(text):
@@ -111,7 +111,7 @@ def parse_json(path: Path, text: str) -> Any:
 
 
 class _NoNumberError(ValueError):
-    """JSON has a number that no computation takes."""
+    """JSON has a number that is not finite, or has too many digits."""
 
 
 def _refuse(text: str) -> NoReturn:
@@ -128,7 +128,7 @@ def _finite(text: str) -> float:
 
 
 def check_rows(path: Path, rows: Any, kind: Kind | Fields) -> list[dict[str, Any]]:
-    """The rows of a file (UserError if it has no list of them, or a row is of another kind)."""
+    """Check and return the rows of a file (UserError if the content is no list, or a row is not of this kind)."""
     if not isinstance(rows, list):
         raise damaged(path, "it has no list")
     for number, row in enumerate(rows, 1):
@@ -138,12 +138,12 @@ def check_rows(path: Path, rows: Any, kind: Kind | Fields) -> list[dict[str, Any
 
 
 def read_saved_yaml(path: Path) -> str:
-    """The text of a saved configuration, without aliases: a few lines of them stand for more than any memory holds.
+    """Read a saved configuration; it must have no aliases, by which a few lines can expand to any amount of memory.
 
     Raises:
-        OSError: it cannot be read.
-        UserError: it is too large.
-        ValueError, YAMLError: it is not UTF-8 or YAML, or has aliases.
+        OSError: the file cannot be read.
+        UserError: the file is too large.
+        ValueError, YAMLError: the file is not UTF-8 or YAML, or has aliases.
     """
     text = _read_text(path, MOST_YAML)
     if ("*" in text or "&" in text) and any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text)):

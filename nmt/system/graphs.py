@@ -1,4 +1,4 @@
-"""CUDA graphs: captured once, tried once, then launched in place of all their kernels."""
+"""CUDA graphs: captured and checked once, then launched instead of their kernels."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,17 +8,17 @@ from torch import Tensor
 
 
 class Graphs:
-    """The graphs of a training or of searches. They share their memory: one runs at a time, and none keeps a result."""
+    """The graphs of a training or of searches. They share memory, so one runs at a time, and results are not kept."""
 
     def __init__(self, on_gpu: bool, say: Callable[[str], None] = lambda _: None, what: str = "Updates") -> None:
-        """`say` is called with the reason if a graph of `what` is not usable; then no further one is captured."""
+        """If a graph is not usable, `say` is called with a message about `what`, and no further graph is captured."""
         self.captures, self.say, self.what = on_gpu, say, what
         self.count = 0
-        self._pool: Any = None  # the memory of all graphs, as torch names it
+        self._pool: Any = None  # torch's handle for the shared memory of all graphs
         self._stream: torch.cuda.Stream | None = None
 
     def warmed(self, work: Callable[[], None]) -> None:
-        """Do `work` where the next graph is captured: libraries prepare themselves for a stream at its first call."""
+        """Call `work` on the capturing stream as a warm-up: libraries initialise a stream at their first call."""
         if not self.captures:
             work()
             return
@@ -31,20 +31,20 @@ class Graphs:
     def capture(
         self, work: Callable[[], None], wrong: Callable[[], str | None] = lambda: None
     ) -> torch.cuda.CUDAGraph | None:
-        """Capture what `work` launches, and replay it once. The host does not wait for the device.
+        """Capture the kernels that `work` launches, and replay them once. The host does not wait for the device.
 
         Args:
-            work: launches kernels; everything that it reads and writes must stay where it is.
-            wrong: what the replay has computed wrongly, None if nothing. One check is enough for graphs of a kind.
+            work: launches kernels; all tensors that it reads and writes must keep their addresses.
+            wrong: checks the replay; returns an error, or None if the results are right. Check one graph of each kind.
 
         Returns:
-            The graph; None if CUDA refused it or it is wrong, after which nobody knows what it has written.
+            The graph; None if CUDA rejected the graph or its results are wrong. Tensors are then undefined.
         """
         graph = torch.cuda.CUDAGraph()
         try:
-            # Not by torch.cuda.graph, which waits for the device and returns its free memory, for every graph.
+            # Without torch.cuda.graph, which waits for the device and frees its cached memory for every graph.
             with torch.cuda.stream(self._capturing_stream()):
-                # Other threads may make batches or translate with another model meanwhile.
+                # Thread-local, since other threads may use the device meanwhile.
                 graph.capture_begin(self._pool, capture_error_mode="thread_local")
                 try:
                     work()
@@ -71,13 +71,13 @@ class Graphs:
 
 
 def moved(tensor: Tensor, device: torch.device) -> Tensor:
-    """The tensor on a device. From the CPU to a GPU, the host does not wait."""
+    """The tensor on a device. The host does not wait for a copy from the CPU to a GPU."""
     if device.type == "cuda" and tensor.device.type == "cpu":
         return tensor.pin_memory().to(device, non_blocking=True)
     return tensor.to(device)
 
 
 def send(numbers: Tensor, buffer: Tensor) -> None:
-    """Copy numbers of the host into a buffer of any device. The host does not wait for a GPU."""
+    """Copy numbers from the host into a buffer on any device. The host does not wait for a GPU."""
     on_gpu = buffer.device.type == "cuda"
     buffer.copy_(numbers.pin_memory() if on_gpu else numbers, non_blocking=on_gpu)

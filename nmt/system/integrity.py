@@ -1,7 +1,7 @@
 """Checksums of a run's files, which reveal damage: `checksums.json` in the run's folder.
 
-A name has the checksums of the file and of the one before it. The new one is written before the file is replaced, so a
-process that is killed between the two leaves a whole run. Files without an entry are not checked.
+An entry has the checksums of the current file and of its predecessor. The new checksum is written before the file is
+replaced, so a process that is killed in between leaves an intact run. Files without an entry are not checked.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ _BLOCK = 1 << 20
 
 
 def checksum(path: Path) -> str:
-    """Size and CRC-32 of a file, which differs for any flipped bit (OSError if it cannot be read)."""
+    """Size and CRC-32 of a file, which detects any single flipped bit (OSError if the file cannot be read)."""
     size = value = 0
     with path.open("rb") as file:
         while block := file.read(_BLOCK):
@@ -30,7 +30,7 @@ def checksum(path: Path) -> str:
 
 
 def known(folder: Path) -> dict[str, list[str]]:
-    """The checksums by name; none without checksums (UserError if they are damaged)."""
+    """The checksums by file name; empty without a file of checksums (UserError if it is damaged)."""
     path = inside(folder, NAME)
     try:
         data = read_json(path)
@@ -44,7 +44,7 @@ def known(folder: Path) -> dict[str, list[str]]:
 
 
 def add(folder: Path, names: Iterable[str]) -> None:
-    """Add the checksums of files as they are (UserError if that fails)."""
+    """Add the checksums of existing files (UserError if they cannot be written)."""
     _write(folder, {**known(folder), **{name: [checksum(folder / name)] for name in names}})
 
 
@@ -57,14 +57,14 @@ def replacing(folder: Path, name: str) -> Iterator[Path]:
     """
     with replace_atomically(folder / name) as temporary:
         yield temporary
-        # A damaged file of checksums must not end a training: what is written from now on has one.
+        # A damaged file of checksums must not end a training: the file is then written without a checksum.
         with contextlib.suppress(UserError):
             entries, new = known(folder), checksum(temporary)
             _write(folder, {**entries, name: [new, *(old for old in entries.get(name, [])[:1] if old != new)]})
 
 
 def keep(folder: Path, name: str, copy: str) -> None:
-    """Make the file `name` also known as `copy`, in place of an earlier one; without links on the disk, do nothing."""
+    """Hard-link the file `name` as `copy`, replacing an earlier `copy`; do nothing if the disk has no hard links."""
     source, temporary = folder / name, folder / f".{copy}.keeping"
     with contextlib.suppress(OSError):
         temporary.unlink(missing_ok=True)
@@ -77,9 +77,9 @@ def keep(folder: Path, name: str, copy: str) -> None:
 
 
 def damage(path: Path) -> str:
-    """What is wrong with a file of a run, by the checksums of its folder or of the folder above; "" if nothing is.
+    """The damage of a run's file by the checksums of its folder or the parent folder; "" if the checksum matches.
 
-    The folder above a run is not part of it.
+    The parent folder is used only for subfolders of a run. Without a checksum, the file counts as undamaged.
 
     Raises:
         UserError: the checksums are damaged.
@@ -95,7 +95,7 @@ def damage(path: Path) -> str:
 
 
 def check(path: Path) -> None:
-    """Raise UserError if a file of a run is damaged by its checksum; a missing one is left to its reader."""
+    """Raise UserError if a run's file does not match its checksum; a missing file is ignored here."""
     with contextlib.suppress(FileNotFoundError):
         if reason := damage(path):
             raise damaged(path, reason)

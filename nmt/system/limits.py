@@ -1,4 +1,4 @@
-"""Types and limits of settings: the type hints of constructors define them, and this file checks them.
+"""Types and limits of settings: type hints of constructors define them, and this module checks them.
 
 def __init__(self, size: Positive, dropout: Fraction, cell: Literal["gru", "lstm"], steps: Positive | None): ...
 """
@@ -17,7 +17,7 @@ Part = TypeVar("Part")
 
 
 class Limit(NamedTuple):
-    """A limit on the values of a setting; `rule` continues "must be"."""
+    """A limit on the values of a setting; `rule` describes it, as the continuation of "must be"."""
 
     holds: Callable[[Any], bool]
     rule: str
@@ -40,15 +40,15 @@ def one_of(*names: str) -> Limit:
 
 
 Positive = Annotated[int, at_least(1)]
-# Of a model: each is made one by one, so that a thousand million of them would take for ever.
+# Layers of a model; a typing error of many digits would otherwise build layers for ever.
 Layers = Annotated[int, between(1, 1000)]
 NotNegative = Annotated[int, at_least(0)]
-#: What every random generator takes.
+#: The range of seeds that all random generators accept.
 Seed = Annotated[int, between(0, 2**32 - 1)]
 Amount = Annotated[float, Limit(lambda value: value > 0, "greater than 0")]
 Weight = Annotated[float, at_least(0)]
 Probability = Annotated[float, between(0, 1)]
-# A probability below 1, of dropout or label smoothing.
+# A probability below 1, such as dropout or label smoothing.
 Fraction = Annotated[float, Limit(lambda value: 0 <= value < 1, "at least 0 and less than 1")]
 
 # The Python types of a setting's type, and its name in messages.
@@ -64,17 +64,17 @@ _KINDS: dict[Any, tuple[tuple[type, ...], str]] = {
 
 
 def checked(constructor: Callable[..., Part], settings: Mapping[str, Any], key: str = "") -> Callable[..., Part]:
-    """Bind settings to a constructor, after checking each against the type hint of its parameter.
+    """Bind settings to a constructor, after checking each setting against the type hint of its parameter.
 
-    A `SettingError` of the constructor itself is raised with the key as well.
+    A `SettingError` that the constructor itself raises gets the key, too.
 
     Args:
-        constructor: a class, whose other arguments are passed to the result.
-        settings: values by the names of its parameters.
-        key: their place in the configuration, for messages.
+        constructor: a class. Pass its other arguments to the returned function.
+        settings: values by name of the parameter.
+        key: the place of the settings in the configuration, for messages.
 
     Raises:
-        UserError: an unknown setting or an invalid value.
+        UserError: a setting is unknown, or a value is invalid.
     """
     known = inspect.signature(constructor).parameters
     for name in settings:
@@ -98,10 +98,10 @@ def checked(constructor: Callable[..., Part], settings: Mapping[str, Any], key: 
 
 
 def taken(name: str, value: Any, hint: Any, key: str | None = None) -> Any:
-    """Return the value of a setting with the type of a type hint; see `fitted`.
+    """Convert the value of a setting to the type of a type hint; see `fitted`.
 
     Raises:
-        SettingError: it has the wrong type or is out of range.
+        SettingError: the value has the wrong type or is out of range.
     """
     try:
         return fitted(value, hint)
@@ -112,7 +112,7 @@ def taken(name: str, value: Any, hint: Any, key: str | None = None) -> Any:
 
 @functools.cache
 def hints_of(constructor: Callable[..., Any]) -> dict[str, Any]:
-    """The type hints of a constructor's parameters, {} if they name types that cannot be imported."""
+    """The type hints of a constructor's parameters; {} if they name types that cannot be imported."""
     try:
         return get_type_hints(
             constructor.__init__ if inspect.isclass(constructor) else constructor, include_extras=True
@@ -122,10 +122,10 @@ def hints_of(constructor: Callable[..., Any]) -> dict[str, Any]:
 
 
 def fitted(value: Any, hint: Any) -> Any:
-    """Return the value with the type of a type hint: 1e4 as 10000 for an int.
+    """Convert a value to the type of a type hint, such as 1e4 to 10000 for an int.
 
     Raises:
-        ValueError: the value is invalid; the message says what it must be.
+        ValueError: the value is invalid; the message is the rule.
     """
     options = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     broken = list[str]()
@@ -199,7 +199,7 @@ def _rule(hint: Any) -> str:
 
 
 def _names(hint: Any) -> list[str]:
-    """The names that a type hint allows."""
+    """The names that a type hint allows as values."""
     options = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     parts = [_parted(option) for option in options]
     literal = [str(name) for kind, _ in parts if get_origin(kind) is Literal for name in get_args(kind)]
@@ -211,7 +211,7 @@ def _either(words: Sequence[str]) -> str:
 
 
 def written_as(value: Any) -> str:
-    """Return a value as written on a command line."""
+    """The value in the notation of the command line."""
     if isinstance(value, bool) or value is None:
         return "null" if value is None else str(value).lower()
     return f"[{','.join(map(written_as, value))}]" if isinstance(value, list | tuple) else str(value)

@@ -1,4 +1,4 @@
-"""One process per run, sweep or output: a lock that the system releases with its process."""
+"""Locks that allow only one process per run, sweep or output; the system releases them when the process ends."""
 
 import contextlib
 import errno
@@ -18,16 +18,16 @@ from nmt.system.errors import UserError
 from nmt.system.terminal import print_message
 
 _ATTEMPTS = 100
-#: Newer versions of filelock warn of a file system without locks; threads share what is done with warnings.
+#: Guards the warning filters, which all threads share. New versions of filelock warn if a file system has no locks.
 _WARNINGS = threading.Lock()
 _HOLDER = re.compile(r"process \d+ on [\w.-]+ since \d{4}-\d\d-\d\d \d\d:\d\d$", re.ASCII)
 
 
 class Locked(NamedTuple):
-    """What a lock is for, in messages."""
+    """The purpose of a lock, for messages."""
 
-    work: str  # what its holder does, after "another process"
-    cure: str  # what another process can do
+    work: str  # the activity of the holder, after "another process"
+    cure: str  # the advice to another process
     place: str  # the setting that chooses another place
 
 
@@ -42,18 +42,18 @@ class LockedError(UserError):
 
 
 def lock_file(path: Path) -> Path:
-    """The lock file of a run or file: beside it, because it may not exist yet."""
+    """The lock file of a run or file; it is next to the run or file, which may not exist yet."""
     return path.parent / f".{path.name}.lock"
 
 
 @contextlib.contextmanager
 def locked(target: Path, purpose: Locked = TRAINING) -> Iterator[None]:
-    """Hold the lock of a run or file. The system frees it when the process ends, even if it is killed.
+    """Hold the lock of a run or file. The system releases the lock when the process ends, even if it is killed.
 
-    Where the file system has no locks, a message says so, and the work goes on.
+    If the file system has no locks, a message is printed, and the work continues without a lock.
 
     Raises:
-        LockedError: another process holds it.
+        LockedError: another process holds the lock.
         UserError: the lock file cannot be written.
     """
     lock = FileLock(path := lock_file(target))
@@ -63,7 +63,7 @@ def locked(target: Path, purpose: Locked = TRAINING) -> Iterator[None]:
         is_writable = _acquire(lock, path, target, purpose)
         yield
     finally:
-        with contextlib.suppress(OSError):  # Windows keeps the file of an open lock, and a folder may hold the run now
+        with contextlib.suppress(OSError):  # Windows cannot delete open files, and new folders may not be empty now
             if is_writable:
                 path.unlink(missing_ok=True)  # before the release, while no other process can hold the lock
             for folder in new_folders:
@@ -72,7 +72,7 @@ def locked(target: Path, purpose: Locked = TRAINING) -> Iterator[None]:
 
 
 def _holder(path: Path) -> str:
-    """Who signed the lock file, for a message: nothing if nobody has it."""
+    """The holder that is written in the lock file, for a message; "" without a holder."""
     try:
         match = _HOLDER.match(path.read_bytes()[:400].decode("ascii", "replace"))
     except FileNotFoundError:
@@ -81,20 +81,20 @@ def _holder(path: Path) -> str:
 
 
 def _acquire(lock: FileLock, path: Path, target: Path, purpose: Locked) -> bool:
-    """Take the lock, and sign its file with the holder; return whether the file can be written."""
+    """Acquire the lock, and write the holder into its file; return whether the lock file can be written."""
     try:
         holder = _holder(path)
         for attempt in range(_ATTEMPTS):
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
-                with _WARNINGS, warnings.catch_warnings(action="error", category=UserWarning):  # see below
+                with _WARNINGS, warnings.catch_warnings(action="error", category=UserWarning):  # handled below
                     lock.acquire(timeout=0)
                 break
-            except (FileNotFoundError, FileExistsError):  # another process has just removed a folder that it had made
+            except (FileNotFoundError, FileExistsError):  # another process has just removed its new folder
                 if attempt == _ATTEMPTS - 1:
                     raise
         host = re.sub(r"[^\w.-]", "", socket.gethostname()) or "this machine"
-        with contextlib.suppress(OSError):  # Windows lets nobody write into it, and the work reports a full disk
+        with contextlib.suppress(OSError):  # locked files are read-only on Windows; the work reports a full disk
             path.write_text(f"process {os.getpid()} on {host} since {time.strftime('%Y-%m-%d %H:%M')}\n", "ascii")
     except Timeout as error:
         raise LockedError(
@@ -117,7 +117,7 @@ def _acquire(lock: FileLock, path: Path, target: Path, purpose: Locked) -> bool:
 
 
 def is_locked(folder: Path) -> bool:
-    """Whether a process trains the run now."""
+    """Whether a process is training the run now."""
     if not lock_file(folder).exists():
         return False
     try:

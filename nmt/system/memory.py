@@ -1,4 +1,4 @@
-"""The process: allocator settings, return of free memory, sharing of cores."""
+"""Settings of the process: its allocator, return of free memory, and sharing of CPU cores."""
 
 import contextlib
 import ctypes
@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-# Parameters of glibc's mallopt, from its malloc.h.
+# Parameters of glibc's mallopt, from malloc.h.
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD = -1, -2, -3
 
 
@@ -25,10 +25,10 @@ def _libc() -> ctypes.CDLL | None:
 
 
 def keep_memory() -> bool:
-    """Let glibc's allocator keep freed memory; return whether it could.
+    """Let glibc's allocator keep freed memory; return whether this worked.
 
-    Every step of training allocates the same large tensors. By default each is a new mapping whose pages are faulted in
-    and zeroed: an eighth of the time of a step of the Multi30k recipe on one core.
+    Every step of training allocates the same large tensors. By default each tensor gets a new mapping, whose pages must
+    be faulted in and zeroed. This takes an eighth of a step of the Multi30k recipe on one core.
     """
     library = _libc()
     if library is None:
@@ -39,18 +39,18 @@ def keep_memory() -> bool:
 
 
 def share_cores() -> None:
-    """Let waiting threads sleep soon, if OpenMP is GNU's. Call it before torch is loaded.
+    """Let waiting threads of GNU OpenMP sleep soon. Call this before torch is loaded.
 
-    By default a waiting thread spins for milliseconds on a core that the other thread needs. Beside other programs,
-    training on two threads then almost stops (docs/benchmarks.md). On an idle machine threads spin ten times as long as
-    on a busy one, because waking them takes time. OMP_WAIT_POLICY in the environment takes precedence.
+    By default a waiting thread spins for milliseconds on a core that another thread needs. While other programs run,
+    training on two threads then almost stops (docs/benchmarks.md). On an idle machine, threads spin ten times longer
+    than on a busy machine, because waking them takes time. OMP_WAIT_POLICY in the environment takes precedence.
     """
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", "10000" if is_idle() else "1000")
 
 
 def is_idle() -> bool:
-    """Whether less than one program ran on average in the last minute; false where the system does not say."""
+    """Whether the load average of the last minute is below 1; false if the system does not provide it."""
     try:
         return os.getloadavg()[0] < 1
     except (AttributeError, OSError):  # Windows has no such function
@@ -58,11 +58,11 @@ def is_idle() -> bool:
 
 
 def bound_kernels() -> None:
-    """Let oneDNN keep few compiled kernels. Call it before torch is loaded.
+    """Limit oneDNN's cache of compiled kernels. Call this before torch is loaded.
 
-    Matrix multiplication in bfloat16 compiles a kernel for each shape. Batches have some thousand shapes. By default
-    oneDNN and torch's layer above it each keep 1,024 kernels: most of the memory of a training (docs/benchmarks.md),
-    and no faster than 64. With AMX a kernel takes so long to compile that oneDNN keeps its 1,024.
+    Matrix products in bfloat16 compile a kernel for each shape. Batches have some thousand shapes. By default oneDNN
+    and torch's layer above it each keep 1,024 kernels, which is most of the memory of a training (docs/benchmarks.md)
+    and no faster than 64. With AMX, kernels take so long to compile that oneDNN keeps its 1,024.
     """
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "1024" if has_amx() else "64")
     os.environ.setdefault("LRU_CACHE_CAPACITY", "64")
@@ -70,10 +70,10 @@ def bound_kernels() -> None:
 
 @contextlib.contextmanager
 def few_collections() -> Iterator[None]:
-    """Look for unreachable cycles less often: pieces and their places are many objects, and none is in a cycle.
+    """Run Python's garbage collector less often: pieces and spans are many objects, and none is in a cycle.
 
-    Python looks after each 700 new objects. In translating that is a third of the time beside the search
-    (docs/benchmarks.md, "Python's share of translating").
+    By default the collector runs after each 700 new objects. In translation this takes a third of the time outside the
+    search (docs/benchmarks.md, "Python's share of translating").
     """
     before = gc.get_threshold()
     gc.set_threshold(50_000, *before[1:])
@@ -84,7 +84,7 @@ def few_collections() -> Iterator[None]:
 
 
 def has_amx() -> bool:
-    """Whether the processor multiplies matrices in bfloat16 by AMX; false where the system does not say."""
+    """Whether the processor has AMX instructions for bfloat16; false if the system does not tell."""
     try:
         return "amx_bf16" in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -92,10 +92,10 @@ def has_amx() -> bool:
 
 
 def give_memory_back() -> bool:
-    """Return free memory of the heap to the system; return whether there was any.
+    """Give free heap memory back to the system; return whether there was any.
 
-    Batches differ in shape, so the heap of a long training becomes fragmented: without this, it has 4.6 GiB after ten
-    minutes for a model that needs 1.4.
+    Batches differ in shape, so the heap of a long training becomes fragmented: without this call, it has 4.6 GiB after
+    ten minutes for a model that needs 1.4 GiB.
     """
     library = _libc()
     return library is not None and bool(library.malloc_trim(0))

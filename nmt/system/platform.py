@@ -1,4 +1,4 @@
-"""What differs between Linux, macOS and Windows. Every other file asks here; signals are in `nmt.system.signals`."""
+"""Differences between Linux, macOS and Windows, for all other modules; signals are in `nmt.system.signals`."""
 
 import contextlib
 import os
@@ -10,25 +10,25 @@ import time
 from pathlib import Path
 from typing import Any, Final, Literal
 
-#: Seconds for which a file may be in use by another program, such as a virus scanner, before it is not replaced.
+#: Seconds until replacing a file fails that another program, such as a virus scanner, is using.
 PATIENCE: Final = 5.0
-# Windows has no process groups of POSIX.
+# Windows has no POSIX process groups.
 _POSIX: Final = hasattr(os, "killpg")
-#: What ends the input that is typed into a terminal.
+#: The keys that end the input in a terminal.
 END_OF_INPUT: Final = "Ctrl-D" if _POSIX else "Ctrl-Z and Enter"
 _RESERVED: Final = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?")
 
 
 def sync(path: Path) -> None:
-    """Have the system write a file to the disk (OSError if it cannot). Windows does so for files opened to write."""
+    """Flush a file to the disk (OSError if this fails). Windows requires the file to be open for writing."""
     with path.open("r+b") as file:
         os.fsync(file.fileno())
 
 
 def replace(source: Path, target: Path) -> None:
-    """Rename a file to a name that may be taken (OSError if it cannot).
+    """Rename a file, replacing `target` if it exists (OSError if this fails).
 
-    Windows refuses while a program has the target open or mapped into memory; then this tries for a while.
+    Windows cannot replace a file that a program has open or mapped into memory, so this retries for PATIENCE seconds.
     """
     end = time.monotonic() + PATIENCE
     while True:
@@ -43,7 +43,7 @@ def replace(source: Path, target: Path) -> None:
 
 
 def name_problem(name: str) -> str:
-    """Why the system can have no file or folder of this name, in a few words; "" if it can."""
+    """The reason why a file or folder cannot have this name, in a few words; "" for a valid name."""
     if name in ("", ".", "..") or "/" in name or os.sep in name or "\0" in name:
         return "it is not one name"
     if not _POSIX and (bad := re.search(r'[<>:"|?*\\\x00-\x1f]', name)):
@@ -54,12 +54,12 @@ def name_problem(name: str) -> str:
 
 
 def cores() -> int:
-    """The cores that this process may use."""
+    """The number of CPU cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def free_memory() -> int:
-    """The main memory that programs may still take, in bytes."""
+    """The available main memory in bytes."""
     import psutil  # type: ignore[import-untyped]
 
     return int(psutil.virtual_memory().available)
@@ -67,7 +67,7 @@ def free_memory() -> int:
 
 def peak_memory() -> int:
     """The peak main memory of this process, in bytes."""
-    # getrusage would count the memory of the parent when it started this program.
+    # Not getrusage first: it includes the parent's memory at the time of the fork.
     with contextlib.suppress(OSError):
         if match := re.search(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text(encoding="ascii")):
             return 1024 * int(match[1])
@@ -84,32 +84,32 @@ def peak_memory() -> int:
 
 
 def shell_quoted(word: str) -> str:
-    """A word, quoted for the shells of the system: for cmd and PowerShell on Windows."""
+    """A word, quoted for the system's shells; on Windows for cmd and PowerShell."""
     return shlex.quote(word) if _POSIX else word if re.fullmatch(r"[\w.:/\\=+-]+", word) else f'"{word}"'
 
 
 def shell_command(program: Literal["rm", "mkdir -p"], *paths: Path) -> str:
-    """A command for the shells of the system, which the user can paste."""
+    """A command for the system's shells that the user can paste."""
     words = [program if _POSIX else {"rm": "del", "mkdir -p": "mkdir"}[program], *map(shell_quoted, map(str, paths))]
     return " ".join(words)
 
 
 def apart() -> dict[str, Any]:
-    """Arguments for `Popen`: Ctrl-C does not reach the program, which `ask_to_stop` and `kill` do."""
+    """Arguments for `Popen` that protect a program from Ctrl-C; stop it with `ask_to_stop` or `kill`."""
     if _POSIX:
         return {"start_new_session": True}
     return {"creationflags": getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)}
 
 
 def ask_to_stop(process: "subprocess.Popen[Any]") -> None:
-    """Send a program that was started `apart` the signal on which it saves and ends."""
+    """Send a program that was started `apart` the signal to save its state and end."""
     with contextlib.suppress(ProcessLookupError):
         # On Windows, SIGTERM ends a program at once.
         process.send_signal(getattr(signal, "CTRL_BREAK_EVENT", signal.SIGTERM))
 
 
 def kill(process: "subprocess.Popen[Any]") -> None:
-    """End a program that was started `apart`, and those that it has started, at once."""
+    """Kill a program that was started `apart`, with its child processes."""
     import psutil
 
     with contextlib.suppress(psutil.NoSuchProcess, ProcessLookupError):
@@ -121,5 +121,5 @@ def kill(process: "subprocess.Popen[Any]") -> None:
 
 
 def was_killed(status: int) -> bool:
-    """Whether the exit status is that of a program that something has killed."""
+    """Whether the exit status means that the program was killed (SIGKILL)."""
     return status == -getattr(signal, "SIGKILL", 9)

@@ -1,6 +1,6 @@
-"""The processes of one command, which torchrun starts on one machine or on several: who they are, what they exchange.
+"""The processes of one command that torchrun starts, on one or several machines: their ranks and their communication.
 
-Every process holds the whole model. Process 0 leads: it decides, validates and writes; the others follow.
+Every process holds the complete model. Process 0 is the leader: it decides, validates and writes; the others follow.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ import torch.distributed as dist
 
 from nmt.system.errors import UserError
 
-#: Followers wait for as long as a validation takes. A process that has died is noticed at once: its connection closes.
+#: Followers must wait for long validations. A dead process is noticed at once, since its connection closes.
 _PATIENCE = timedelta(days=7)
 #: Maximum seconds for one attempt to connect to the leader.
 _TRIAL = 5.0
@@ -35,8 +35,8 @@ class Processes:
     """The processes of a command, seen from one of them.
 
     Attributes:
-        rank: of this process, 0 for the leader.
-        count: of all processes.
+        rank: rank of this process, 0 for the leader.
+        count: number of processes.
     """
 
     rank: int = 0
@@ -48,9 +48,9 @@ class Processes:
         return self.rank == 0
 
     def seed(self, seed: int, step: int) -> None:
-        """Seed what this process draws in an update, such as dropout; one process goes on with its random state.
+        """Seed the random numbers of this process for an update, such as dropout; a single process is not seeded.
 
-        So the processes draw the same in this update, whenever they have been started.
+        A process then draws the same numbers in this update even if the processes were restarted before.
         """
         if self.count > 1:
             (drawn,) = np.random.SeedSequence((seed, self.rank, step)).generate_state(1, np.uint64)
@@ -58,7 +58,7 @@ class Processes:
 
     @contextlib.contextmanager
     def leading(self) -> Iterator[contextlib.ExitStack]:
-        """Lead the other processes, which get None from `share` when this context ends or the stack is closed."""
+        """Lead the other processes. They get None from `share` when the context ends or the stack is closed."""
         with contextlib.ExitStack() as stack:
             stack.callback(self._stop)
             yield stack
@@ -68,7 +68,7 @@ class Processes:
             self.share(None)
 
     def share(self, value: Any = None) -> Any:
-        """The leader's value, in every process."""
+        """Broadcast the leader's value; return it in every process."""
         if self.count == 1:
             return value
         values = [value]
@@ -77,7 +77,7 @@ class Processes:
         return values[0]
 
     def gather(self, value: Any) -> list[Any]:
-        """The values of all processes by rank, for the leader; the others get an empty list."""
+        """Gather the values of all processes: the leader gets them by rank, the others get an empty list."""
         if self.count == 1:
             return [value]
         values: list[Any] | None = [None] * self.count if self.leads else None
@@ -86,7 +86,7 @@ class Processes:
         return values or []
 
     def equalise(self, model: torch.nn.Module) -> None:
-        """Give the model of every process the leader's weights."""
+        """Broadcast the leader's weights to the models of all processes."""
         with _connected():
             for weight in model.parameters() if self.count > 1 else ():
                 dist.broadcast(weight.data, 0)
@@ -101,16 +101,16 @@ class Processes:
         return int(numbers)
 
     def sum_in_place(self, numbers: torch.Tensor) -> None:
-        """Replace the numbers, as many in every process, by their sums; the host does not wait for a GPU."""
+        """Replace numbers, the same count in all processes, by their sums; the host does not wait for a GPU."""
         if self.count > 1:
             with _connected():
                 dist.all_reduce(numbers)
 
     def sum_gradients(self, parameters: Sequence[torch.nn.Parameter], further: Sequence[float]) -> list[float]:
-        """Replace the gradients by their sums over the processes; return the sums of further numbers.
+        """Replace gradients by their sums over the processes; return the sums of further numbers.
 
-        One exchange for all. A parameter that has a gradient in no process keeps none. `DistributedDataParallel` would
-        wait for ever where a process has no batch in an update, or halves one because its memory is full.
+        All sums take one exchange. A parameter without a gradient in any process keeps None. `DistributedDataParallel`
+        would deadlock if a process has no batch in an update, or halves a batch because its memory is full.
         """
         if self.count == 1:
             return list(further)
@@ -136,9 +136,9 @@ ALONE = Processes()
 
 @contextlib.contextmanager
 def joined() -> Iterator[Processes]:
-    """This process among those of torchrun (`ALONE` if it did not start this one), connected until the end.
+    """Connect the processes of torchrun while the context is open; yield `ALONE` without torchrun.
 
-    Tensors travel by gloo on CPUs and by NCCL on GPUs.
+    Tensors are sent by gloo on CPUs and by NCCL on GPUs.
     """
     count = int(os.environ.get("WORLD_SIZE", "1"))
     if count == 1:
@@ -151,17 +151,17 @@ def joined() -> Iterator[Processes]:
     try:
         yield Processes(dist.get_rank(), count)
     finally:
-        with contextlib.suppress(RuntimeError):  # of a connection that is lost already
+        with contextlib.suppress(RuntimeError):  # the connection is lost already
             dist.destroy_process_group()
 
 
 @contextlib.contextmanager
 def _store(rank: int) -> Iterator[Any]:
-    """Where these processes tell each other their addresses; None for torch's own choice.
+    """The store in which processes exchange their addresses; None for torch's default.
 
-    The store of torchrun outlives a restart, and with it the addresses of processes that have ended (pytorch issue
-    135712). So each start has a name in the store. The leader writes it there beside a port on which it listens until
-    all are connected. The others look again while nobody listens: that name is of an earlier start.
+    The store of torchrun survives a restart, together with the addresses of ended processes (pytorch issue 135712). So
+    each start uses its own name in the store. The leader writes this name there, and a port on which it listens until
+    all are connected. While no process listens at the port, the name is from an earlier start, and the others retry.
     """
     if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
         yield None
@@ -185,7 +185,7 @@ def _store(rank: int) -> Iterator[Any]:
 
 
 def _listens(host: str, port: int) -> bool:
-    """Whether somebody listens at a port."""
+    """Whether a process listens at a port."""
     try:
         with socket.create_connection((host, port), timeout=_TRIAL):
             return True
@@ -198,7 +198,7 @@ def _connected() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:  # torch raises DistBackendError for NCCL, RuntimeError for gloo
-        # The library's message begins with a place in its own code.
+        # The library's message begins with a location in its source code.
         reason = re.sub(r"^\[\S+\] ", "", str(error).splitlines()[0]).partition(". ")[0][:200]
         raise LostProcessError(
             f"The connection to another process of this command is lost ({reason}). See that process's messages, then "

@@ -1,4 +1,4 @@
-"""Progress of a long command: a bar on a terminal, otherwise lines at intervals."""
+"""Progress of a long command: a bar on a terminal, otherwise a line at intervals."""
 
 import sys
 import time
@@ -10,17 +10,17 @@ from nmt.system.terminal import print_message, printable
 
 
 def clock(seconds: float) -> str:
-    """1:02:03 or 2:03."""
+    """A duration as hours, minutes and seconds: 1:02:03 or 2:03."""
     whole = round(max(seconds, 0.0))
     hours, minutes = whole // 3600, whole // 60 % 60
     return f"{hours}:{minutes:02d}:{whole % 60:02d}" if hours else f"{minutes}:{whole % 60:02d}"
 
 
 class Progress:
-    """A bar from 0 to 100 % of the work with the rate and the time left; `say` prints a line above the bar."""
+    """A progress bar from 0 to 100 % with a text; `say` prints a line above the bar."""
 
     def __init__(self, log: Callable[[str], None], every_seconds: float = 30.0) -> None:
-        """`log` writes lines to a log as well. Without a terminal, there is a line every `every_seconds`."""
+        """`log` also gets the lines of `say`. Without a terminal, progress is a line every `every_seconds` seconds."""
         self._log, self._every = log, every_seconds
         self._last_line = time.monotonic()
         self._bar = (
@@ -30,7 +30,7 @@ class Progress:
         )
 
     def update(self, share: float | None, text: str) -> None:
-        """Show `share` (0 to 1) of the work as done; None if it is not known."""
+        """Show the finished `share` of the work, 0 to 1 or None if unknown, with a text."""
         if self._bar is not None:
             if share is None:
                 self._bar.bar_format = "{desc}"

@@ -1,20 +1,20 @@
-"""Signals: which ask a program to end, and handlers that are set for a while."""
+"""Signals: those that ask a program to end, and temporary signal handlers."""
 
 import contextlib
 import signal
 from collections.abc import Callable, Iterable, Iterator
 from types import FrameType
 
-#: Ctrl-C, the system, a closed terminal, Ctrl-Break of Windows, and what clusters send before the time of a job ends.
-#: SIGQUIT (Ctrl-\\) is left to end a program at once.
+#: Ctrl-C, the system, a closed terminal, Ctrl-Break on Windows, and signals of clusters before a job's time limit.
+#: SIGQUIT (Ctrl-\\) is not handled, so that it ends a program at once.
 _STOP = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK", "SIGXCPU", "SIGUSR1", "SIGUSR2")
 
 
 def stop_signals() -> list[signal.Signals]:
     """The signals of this system that ask a program to end.
 
-    Those that are ignored stay so, as SIGHUP under nohup, but not the first two: shells ignore SIGINT for a job in the
-    background, which `kill -INT` ends all the same.
+    Ignored signals are left out, such as SIGHUP under nohup, but not SIGINT and SIGTERM: shells ignore SIGINT for
+    background jobs, and `kill -INT` must still end them.
     """
     numbers = [signal.Signals[name] for name in _STOP if name in signal.Signals.__members__]
     return numbers[:2] + [number for number in numbers[2:] if signal.getsignal(number) is not signal.SIG_IGN]
@@ -22,9 +22,9 @@ def stop_signals() -> list[signal.Signals]:
 
 @contextlib.contextmanager
 def handling(numbers: Iterable[int], handler: Callable[[int, FrameType | None], object]) -> Iterator[None]:
-    """Call `handler` for these signals while the context is open; do nothing outside the main thread.
+    """Call `handler` for these signals while the context is open.
 
-    Only the main thread can set handlers, and decides what a signal means to the others.
+    Outside the main thread this does nothing, since only the main thread can set handlers.
     """
     earlier = {}
     try:

@@ -1,4 +1,4 @@
-"""Training of a translator or a sweep of them: `python -m nmt.train`, and from Python `nmt.train("seed=2")`."""
+"""Train one run or a sweep of runs: `python -m nmt.train`, and from Python `nmt.train("seed=2")`."""
 
 import sys
 from pathlib import Path
@@ -6,17 +6,17 @@ from types import ModuleType
 
 
 class _CallableModule(ModuleType):
-    """The package as the function `nmt.train`: in Python as on the command line, a verb is called by its name."""
+    """A module that can be called as the function `nmt.train`, like the command of the same name."""
 
     def __call__(self, *settings: str) -> Path:
-        """Train a run, or resume one, and return its folder.
+        """Train a new run or resume an existing run; return its folder.
 
         Args:
-            settings: as on the command line: "data.files=[pairs.tsv]", "attention/score=additive".
+            settings: overrides as on the command line, such as "data.files=[pairs.tsv]" or "attention/score=additive".
 
         Raises:
             UserError: a setting is invalid, or the data or the run has a mistake.
-            KeyboardInterrupt: the training was interrupted, and is saved: "resume=true" continues it.
+            KeyboardInterrupt: the training was interrupted. Its state is saved; "resume=true" resumes it.
         """
         from nmt.config.composition import compose
         from nmt.config.quotes import quote

@@ -1,7 +1,7 @@
-"""Advice for users who bring only two files: settings for the amount of text, and how the training went.
+"""Advice for users with their own text: settings for its size before training, a verdict on the training afterwards.
 
-Before training, `recommend` and `separate_vocabularies` give overrides with reasons; after it, `verdict` gives a
-judgement in plain words and the next commands. The settings were measured on two cores; each can be overridden.
+`recommend` and `separate_vocabularies` return overrides with reasons. `verdict` returns a judgement in plain words and
+the next commands. The settings were measured on two cores. The user's own settings take precedence.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 from nmt.system.platform import shell_quoted
 
 FEW_PAIRS = 1000  # below this a model memorises phrases rather than learning a language
-SCORED = 100  # sentences from which on a difference of BLEU is shown
-LEAST_UPDATES = 50  # of a training that goes on: 5 pairs are learnt by then, and more updates forget more
+SCORED = 100  # minimum number of sentences for BLEU scores of a fine-tuning
+LEAST_UPDATES = 50  # minimum for a fine-tuning: enough to learn 5 pairs; more updates forget more
 
 
 class Recommendation(NamedTuple):
-    """Overrides in Hydra's grammar, to be put before the user's own, and the reason for each setting, a line each."""
+    """Overrides in Hydra's grammar, to be put before the user's overrides, and one line of reason for each setting."""
 
     overrides: list[str]
     reasons: list[str]
@@ -34,9 +34,9 @@ class _Scale(NamedTuple):
     epochs: int
 
 
-# Measured rows: 29,000 pairs of 12 words (4,000 pieces, 256, 0.3, 20 to 30 epochs) and 165,000 pairs of 8. The others
-# are extrapolated: the vocabulary grows with about the square root of the text (260 pieces are specials and bytes), a
-# larger text needs less dropout, and a small one gains from subword sampling (Kudo 2018, section 5).
+# Measured rows: 29,000 pairs of 12 words (4,000 pieces, 256, 0.3, 20 to 30 epochs) and 165,000 pairs of 8 words. Other
+# rows are extrapolated: the vocabulary grows with about the square root of the text (260 pieces are specials and
+# bytes), larger texts need less dropout, and small texts gain from subword sampling (Kudo 2018, section 5).
 _SCALES = (
     _Scale(5_000, 500, 64, 0.5, 0.3, 120),
     _Scale(15_000, 800, 128, 0.4, 0.3, 80),
@@ -69,13 +69,13 @@ def recommend(
 ) -> Recommendation:
     """Recommend settings for a training text of `pairs` pairs with `mean_length` words or characters per sentence.
 
-    The amount of text is measured in words, since a thousand paragraphs teach more than a thousand phrases.
+    The advice depends on the number of words, since a thousand paragraphs teach more than a thousand phrases.
 
     Args:
         pairs: number of sentence pairs.
-        mean_length: of the source sentences, in `unit`.
+        mean_length: mean length of the source sentences, in `unit`.
         unit: "words", or "characters" for text without spaces.
-        per_word: units that make about one word.
+        per_word: the mean number of units in a word.
         pieces: the tokenizer's model_type; None if the tokenizer exists already.
         sizes: whether to recommend sizes and dropout; false if a preset sets them.
     """
@@ -83,7 +83,7 @@ def recommend(
     scale = next(scale for scale in _SCALES if words <= scale.words)
     amount = f"{pairs:,} pairs of about {mean_length:.0f} {unit}"
     overrides, reasons = [], []
-    # Characters and words have one segmentation, and as many pieces as the text gives.
+    # Tokenizers of characters or words have only one segmentation, and the text determines their number of pieces.
     if pieces in ("unigram", "bpe"):
         # For bpe the setting is the dropout of merges, usually 0.1.
         sampling = min(scale.sampling, 0.1) if pieces == "bpe" else scale.sampling
@@ -97,7 +97,7 @@ def recommend(
             f"model.embedding_size={scale.size}",
             f"model.dropout={scale.dropout}",
             f"encoder.size={scale.size}",
-            f"decoder.size={2 * scale.size}",  # that of the encoder's values, so that any score fits
+            f"decoder.size={2 * scale.size}",  # equals the size of the encoder's values, so that any score fits
             f"attention.size={scale.size}",
         ]
         size_keys = "model.embedding_size, encoder.size, decoder.size, attention.size"
@@ -119,7 +119,7 @@ def recommend(
 
 
 class Continuation(NamedTuple):
-    """How long to train on from a run: epochs at most, updates of warm-up, validations without improvement."""
+    """Limits for fine-tuning a run: maximum epochs, warm-up updates, and validations without improvement."""
 
     epochs: int
     warmup_steps: int = 20
@@ -127,26 +127,26 @@ class Continuation(NamedTuple):
 
 
 def recommend_continuation(words: float, words_per_batch: float = 1000.0) -> Continuation:
-    """Recommend how long to train on with a text of so many source words: the less text, the more passes."""
+    """Recommend limits for fine-tuning on a text of `words` source words: the less text, the more epochs."""
     limits = ((15_000, 30), (120_000, 15), (800_000, 8), (5_000_000, 4))
     epochs = next((epochs for most, epochs in limits if words <= most), 2)
     return Continuation(max(epochs, math.ceil(LEAST_UPDATES / max(1, words / words_per_batch))))
 
 
 def recommend_held_out(pairs: int) -> tuple[int, int | None] | None:
-    """Recommend how many of so many pairs to hold out of a training that goes on: for validation, and for the test.
+    """Recommend how many of `pairs` pairs a fine-tuning holds out for validation and for the test set.
 
-    None of few pairs: a person expects that all their corrections are learnt. Else as many as `SCORED`. None for the
-    numbers of any other training.
+    Few pairs: (0, 0), since users expect that all their corrections are learnt. More pairs: `SCORED` for validation and
+    the default number for the test set. Return None to keep both defaults.
     """
     return (0, 0) if pairs < FEW_PAIRS else (SCORED, None) if pairs < 50 * SCORED else None
 
 
 def separate_vocabularies(scripts: tuple[str, str], *, tied: bool) -> Recommendation:
-    """Recommend one vocabulary per side if the scripts of source and target differ: they share no pieces.
+    """Recommend one vocabulary per side if source and target have different scripts, and so share no pieces.
 
     Args:
-        scripts: of source and target, such as "Latin" and "Han"; "" for text without letters.
+        scripts: scripts of source and target, such as "Latin" and "Han"; "" for text without letters.
         tied: whether the embeddings of both sides are tied, which needs a joint vocabulary.
     """
     if scripts[0] == scripts[1] or "" in scripts:
@@ -166,19 +166,18 @@ def verdict(
     other: str | None = None,
     piped: bool = False,
 ) -> list[str]:
-    """Judge a training: lines for the user that say how it went, then the commands to run next.
+    """Judge a training; return lines for the user: how the training went, then the commands to run next.
 
     Args:
-        history: one mapping per validation, in order, with `step`, `epoch`, `minutes`, `train_loss`,
-            `valid_loss` and, if measured, `valid_bleu` or, where BLEU cannot judge, `valid_chrf` with `valid_exact`
-            (all 0 to 100).
-        pairs: sentence pairs of the training text.
+        history: one mapping per validation, in order, with `step`, `epoch`, `minutes`, `train_loss`, `valid_loss` and,
+            if measured, scores from 0 to 100: `valid_bleu`, or `valid_chrf` and `valid_exact` where BLEU is unreliable.
+        pairs: number of sentence pairs in the training text.
         finished_by: what ended the training: steps, epochs, minutes, patience, interrupted.
         run: the run's folder, such as `checkpoints/mine`.
-        overrides: the words of the training's command line, to be used again with changes.
-        settings: the values of `CHANGEABLE` in that training, but those that follow from others; only changes to them
-            are proposed.
-        other: an unused name for another run; None appends a 2 to the run's name.
+        overrides: the overrides of the training's command line. The proposed commands repeat them with changes.
+        settings: the values of `CHANGEABLE` in this training, without values that are derived from other settings. Only
+            changes to these settings are proposed.
+        other: an unused name for another run; None appends "-2" to the run's name.
         piped: whether the text came through a pipe, so that the run cannot be resumed or scored on it.
     """
     rows = [row for row in history if row.get("valid_loss") is not None]
@@ -203,7 +202,7 @@ def verdict(
 
 
 def _course(rows: Sequence[Mapping[str, Any]]) -> tuple[str, Mapping[str, Any]]:
-    """What the validations say ("none", "diverged", "overfits", "improves" or "done"), and the best one."""
+    """The course of the training ("none", "diverged", "overfits", "improves" or "done"), and the best validation."""
     if not rows:
         return "none", {}
     losses = [float(row["valid_loss"]) for row in rows]
@@ -218,7 +217,7 @@ def _course(rows: Sequence[Mapping[str, Any]]) -> tuple[str, Mapping[str, Any]]:
     still_falls = train[0] is None or train[1] is None or float(train[1]) < float(train[0])
     if still_falls and losses[end] > 1.01 * losses[best] and not (score_rises and losses[end] < 1.05 * losses[best]):
         return "overfits", rows[best]
-    # Did the last quarter of the training still improve the loss?
+    # "improves" if the last quarter of the training still lowered the loss.
     before = min(losses[: len(rows) - max(1, len(rows) // 4)], default=math.inf)
     late = best >= end - len(rows) // 10
     return "improves" if score_rises or (late and losses[best] < 0.99 * before) else "done", rows[best]
@@ -250,19 +249,19 @@ def _judgement(kind: str, best: Mapping[str, Any], rows: Sequence[Mapping[str, A
 
 
 def in_words(row: Mapping[str, Any]) -> str:
-    """The score of a validation by the metric that judges it."""
+    """The score of a validation in words, by the metric that judges this run."""
     if row.get("valid_chrf") is None:
         return f"validation BLEU {row['valid_bleu']:.2f}"
     return f"validation chrF {row['valid_chrf']:.2f}, exact matches {row['valid_exact']:.1f} %"
 
 
 def _scores(history: Sequence[Mapping[str, Any]]) -> tuple[str, list[float]]:
-    """The title and the values of the metric that judges these validations."""
+    """The name of the metric that judges these validations, and its values."""
     key, title = ("valid_chrf", "chrF") if any("valid_chrf" in row for row in history) else ("valid_bleu", "BLEU")
     return title, [float(row[key]) for row in history if row.get(key) is not None]
 
 
-#: What a score means, by the least score of the next band.
+#: The meaning of a score, by the upper limit of its band.
 _BLEU = {
     10: "Below 10: some words are right, hardly a sentence.",
     20: "10 to 20: the topic can be guessed.",
@@ -299,7 +298,7 @@ def _against_overfitting(settings: Mapping[str, Any]) -> list[str]:
     if not sampling and kind in ("unigram", "bpe") and not settings.get("tokenizer.model"):
         changes.append(f"tokenizer.sampling={0.1 if kind == 'bpe' else 0.3}")
     keys = [key for key in ("encoder.size", "decoder.size") if key in settings]
-    if len(keys) < 2:  # a part without one follows the embeddings
+    if len(keys) < 2:  # encoder or decoder without a size of its own: its size is that of the embeddings
         keys.insert(0, "model.embedding_size")
     sizes = {key: settings.get(key, 0) for key in keys}
     if not changes and min(sizes.values(), default=0) > 32:
@@ -329,7 +328,7 @@ def _commands(
 
     commands = []
     if kind in ("improves", "none"):
-        # Raise all limits; twice the time shows whether the training still improves.
+        # Double all limits: twice the time shows whether the training still improves.
         epochs, minutes = (
             max(least, math.ceil(2 * float(last.get(key) or 0.0))) for key, least in (("epoch", 2), ("minutes", 10))
         )

@@ -1,6 +1,6 @@
-"""The run that a training goes on from (start=RUN), and what is taken from it.
+"""The ancestor: the run that is fine-tuned (start=RUN). The new run takes its settings, tokenizer and weights.
 
-A stranger may have made it: its settings name no code (`nmt.config.choices`), and its tokenizer and weights are data.
+The ancestor may be untrusted: its settings cannot name code (`nmt.config.choices`); its tokenizer and weights are data.
 """
 
 import itertools
@@ -33,19 +33,19 @@ from nmt.text.tokenizer import Tokenizer, load_tokenizer
 from nmt.train.advice import Continuation, recommend_held_out
 from nmt.train.ancestor_text import AncestorText
 
-#: The parts of a configuration that are taken from the run.
+#: The parts of a configuration that are taken from the ancestor.
 PARTS = ("model", "encoder", "attention", "decoder", "context", "tokenizer", "search", "optimizer")
-#: Of the optimizer, the tokenizer and the search no setting has a shape.
+#: The parts whose settings can change the shape of a parameter.
 SHAPED = PARTS[:5]
-#: How many times smaller the learning rate is than that of a run that began without another one.
+#: The ancestor's learning rate is divided by this number, unless the ancestor was fine-tuned itself.
 SLOWER = 10
-#: Names of parameters in a message, lines that are looked at for unknown pieces, and how many of those are shown.
+#: Maximum names of parameters in a message, lines that are searched for unknown characters, and unknown texts shown.
 NAMES, LINES, UNKNOWN = 6, 20_000, 8
 
 
 @dataclass(frozen=True)
 class StartRequest:
-    """The settings of going on from a run; `configs/train.yaml` explains them."""
+    """The settings for fine-tuning a run; `configs/train.yaml` explains them."""
 
     start: Path | None = None
     start_mix: Fraction = 0.0
@@ -61,11 +61,11 @@ class StartRequest:
 
 @dataclass(frozen=True, eq=False)
 class Ancestor:
-    """A run to go on from.
+    """A run to fine-tune.
 
     Attributes:
-        mix: the share of each batch that is drawn from its training text.
-        texts: the text that it was trained and validated on.
+        mix: the share of each batch that is drawn from the ancestor's training text, 0 to 1.
+        texts: the text that the ancestor was trained and validated on.
     """
 
     run: OpenRun
@@ -78,11 +78,11 @@ class Ancestor:
         return self.run.folder
 
     def tokenizer(self) -> Tokenizer:
-        """Its tokenizer (UserError if it is damaged)."""
+        """The run's tokenizer (UserError if it is damaged)."""
         return load_tokenizer(self.run.files.tokenizer)
 
     def check_shapes(self, config: DictConfig, overrides: Sequence[str]) -> None:
-        """Raise UserError if the weights of the run do not fit a model with this configuration."""
+        """Raise UserError if the run's weights do not fit a model with this configuration."""
         tokenizer = self.tokenizer()
         sizes = (tokenizer.source.size, tokenizer.target.size, tokenizer.joint)
         with torch.device("meta"):
@@ -115,16 +115,16 @@ class Ancestor:
         return old, notes + ([f"Parameters of {self.folder} that are not used: {_listed(gone)}."] if gone else [])
 
     def facts(self, model: Seq2Seq) -> dict[str, Any]:
-        """The run's name, the checksum of its weights and the step that they are of, for run.json."""
+        """The run's folder, the checksum of its weights and their step, for run.json."""
         step = {} if self.run.best_step is None else {"step": self.run.best_step}
         return {"run": str(self.folder), "weights": fingerprint(model), **step}
 
 
 def open_ancestor(config: DictConfig, finished: bool = True) -> Ancestor | None:
-    """The run to go on from, which must be `finished` to begin; None without start=.
+    """The ancestor, or None without start=; with `finished`, its training must be finished.
 
     Raises:
-        UserError: start= or start_mix= is invalid; the run is missing, unfinished, damaged or of another format.
+        UserError: start= or start_mix= is invalid; the run is missing, unfinished, damaged or has another format.
     """
     wanted = read(StartRequest, config)
     if wanted.start is None:
@@ -140,9 +140,9 @@ def open_ancestor(config: DictConfig, finished: bool = True) -> Ancestor | None:
 
 
 def choices_of_start(overrides: Sequence[str]) -> list[str]:
-    """The choices of the run that a command line goes on from, as words to be put before the line.
+    """The choices of the ancestor, as overrides to be put before the command line.
 
-    None for a resumed run, which has its own, whatever has become of the other one.
+    The list is empty without start=, and for a resumed run if the ancestor cannot be opened.
 
     Raises:
         UserError: see `open_run`.
@@ -161,11 +161,10 @@ def choices_of_start(overrides: Sequence[str]) -> list[str]:
 
 
 def inherited(config: DictConfig, overrides: Sequence[str], ancestor: Ancestor) -> DictConfig:
-    """The configuration of a command line with the settings of the run that it goes on from.
+    """The configuration of a command line with the settings of its ancestor.
 
-    Settings that the command line does not name are those of the run; those that follow from others still do.
-
-    `config` is composed from the run's choices (`choices_of_start`) and the command line.
+    Settings that the command line does not name are taken from the ancestor. Values derived from other settings are
+    still derived. `config` is composed from the ancestor's choices (`choices_of_start`) and the command line.
 
     Raises:
         UserError: the command line sets the tokenizer or names a preset.
@@ -189,7 +188,7 @@ def inherited(config: DictConfig, overrides: Sequence[str], ancestor: Ancestor) 
         and key in raw
         and _owner(key, places) in {*unchanged, ""}
     }
-    # A value that follows from another one (${model.dropout}) does so here too, unless the run has set it.
+    # A value that refers to another setting (${model.dropout}) still does so, unless the ancestor has overridden it.
     follows = {key for key in values if isinstance(raw[key], str) and re.search(r"(?<!\\)\$\{", raw[key])}
     for key in values.keys() - follows:
         OmegaConf.update(default, key, values[key])
@@ -205,7 +204,7 @@ def inherited(config: DictConfig, overrides: Sequence[str], ancestor: Ancestor) 
 
 
 def hold_out(config: DictConfig, source: DataSource, words: list[str]) -> list[str]:
-    """Set how many pairs are held out of a training that goes on, unless the command line does; its complete words."""
+    """Set how many pairs a fine-tuning holds out, unless the command line sets it; return the complete overrides."""
     if not isinstance(source, UserFiles) or source.undivided is None:
         return words
     if (sizes := recommend_held_out(source.undivided)) is None:
@@ -219,7 +218,7 @@ def hold_out(config: DictConfig, source: DataSource, words: list[str]) -> list[s
 
 
 def continued(config: DictConfig, overrides: Sequence[str], ancestor: Ancestor, advice: Continuation) -> list[str]:
-    """Set the defaults of a training that goes on, where the command line gives none; return its complete words."""
+    """Set the defaults of a fine-tuning, unless the command line sets them; return the complete overrides."""
     named = {key_of(word) for word in overrides}
     budgets = {"trainer.steps", "trainer.epochs", "trainer.minutes"}
     defaults: dict[str, float | str] = {
@@ -231,7 +230,7 @@ def continued(config: DictConfig, overrides: Sequence[str], ancestor: Ancestor, 
         defaults["optimizer.lr"] = rate if ancestor.run.config.get("start") else rate / SLOWER
     if config.data.get("valid_pairs") == 0 and config.data.get("valid") is None:  # no validation can choose its weights
         defaults["trainer.select"] = "last"
-    if "last" not in (config.trainer.select, defaults.get("trainer.select")):  # else nothing is chosen by validation
+    if "last" not in (config.trainer.select, defaults.get("trainer.select")):  # else validation does not choose weights
         defaults["trainer.patience"] = advice.patience
     defaults = {key: value for key, value in defaults.items() if key not in named}
     for key, value in defaults.items():
@@ -240,10 +239,10 @@ def continued(config: DictConfig, overrides: Sequence[str], ancestor: Ancestor, 
 
 
 def check_languages(pair: tuple[str, str], ancestor: Ancestor) -> list[str]:
-    """Notes on languages that are not those of the run.
+    """Warnings if the languages differ from the ancestor's.
 
     Raises:
-        UserError: source and target have changed places.
+        UserError: source and target are swapped.
     """
     prior = ancestor.run.languages
     if pair == prior or {*pair, *prior} & {*UNNAMED}:
@@ -259,7 +258,7 @@ def check_languages(pair: tuple[str, str], ancestor: Ancestor) -> list[str]:
 
 
 def unknown_note(split: Split, tokenizer: Tokenizer, folder: Path) -> str:
-    """A message if the text has what the tokenizer has no pieces for; "" if it knows everything."""
+    """A message if the tokenizer has no pieces for some of the text; "" if it covers all of the text."""
     notes = []
     for side, lines, vocabulary in zip(("source", "target"), split[1:3], tokenizer[:2], strict=True):
         of_lines = [unknown for unknown in vocabulary.unknown(lines[:LINES]) if unknown]
@@ -276,7 +275,7 @@ def unknown_note(split: Split, tokenizer: Tokenizer, folder: Path) -> str:
 
 
 def _name_languages(config: DictConfig, languages: tuple[str, str]) -> None:
-    """Name the languages of text whose settings leave them open: no file or header names others, or also these."""
+    """Set the languages of the data to the ancestor's, if unset and the files name none, or a table has both."""
     if (
         {*languages} & {*UNNAMED}
         or config.data.get("source", "") is not None
@@ -290,12 +289,12 @@ def _name_languages(config: DictConfig, languages: tuple[str, str]) -> None:
 
 
 def _owner(key: str, places: set[str]) -> str:
-    """The longest place of a choice that a setting is in; "" if there is none, as for the model."""
+    """The longest place of a choice that contains the setting `key`; "" if there is none, as for the model."""
     return max((place for place in places if key.startswith(f"{place}.")), key=len, default="")
 
 
 def _part(word: str) -> str:
-    """The part of the configuration of a word, "encoder" for `attention/score@encoder.self_attention.score=dot`."""
+    """The part of the configuration that an override sets: "encoder" for `attention/score@encoder.x.score=dot`."""
     return place(key_of(word)).partition(".")[0]
 
 

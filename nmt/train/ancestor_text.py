@@ -1,7 +1,7 @@
-"""The text of the run that a training goes on from: where it was, or where it is now (start_data=).
+"""The text of the ancestor (start=RUN): at the place that its settings name, or at a new place (start_data=).
 
-Its data settings are used only if this user has made the run (`nmt.runs.trust`), allows it (start_data=run), or if they
-are those of built-in text.
+The ancestor's data settings are used only if this user made the run (`nmt.runs.trust`) or allows it (start_data=run),
+or if they name a built-in corpus.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ from nmt.data.dataset import Split
 from nmt.data.languages import UNNAMED
 from nmt.system.errors import UserError
 
-#: Of a chain of runs, each of which goes on from the one before.
+#: Maximum length of a chain of fine-tuned runs, to detect cycles.
 MOST_ANCESTORS = 10
 
 
@@ -29,9 +29,9 @@ class AncestorText:
 
     Attributes:
         run: the run.
-        data: where its text is now: files, a folder, or "run" for where its settings say, whoever has made it; None
-            for where its settings say.
-        cache: the folder of what is known of large files.
+        data: where the text is now: files, a folder, "run" for the place in the run's settings, trusted or not; None
+            for the same place if the settings are trusted.
+        cache: the folder for facts about large files.
     """
 
     run: OpenRun
@@ -40,10 +40,10 @@ class AncestorText:
     depth: int = 0
 
     def read(self, name: str) -> Split:
-        """The "train" or "valid" split.
+        """Read the "train" or "valid" split.
 
         Raises:
-            UserError: the data settings may not be used, or the text is missing, or is not that of the run.
+            UserError: the data settings are not trusted, the text is missing, or it differs from the run's text.
         """
         split = self._read(name)
         if not self._is_same(split):
@@ -52,12 +52,12 @@ class AncestorText:
         return split
 
     def read_for_mix(self, needs: str, known: str | None, say: Callable[[str], None]) -> Split:
-        """The text that is mixed into batches, whose fingerprint is `known` to a resumed run.
+        """Read the text to mix into batches; a resumed run passes the fingerprint that it has saved as `known`.
 
-        Text that `data` names may be another one than the run was trained on, which is said.
+        The text that `data` names may differ from the text that the run was trained on; `say` then gets a note.
 
         Raises:
-            UserError: see `read`; the message begins with `needs`.
+            UserError: see `read`, or the text differs from `known`; the message begins with `needs`.
         """
         try:
             split = self.read("train") if self.data in (None, "run") else self._read("train")
@@ -107,7 +107,7 @@ class AncestorText:
             raise UserError(f"{error} {where}") from error
 
     def _read_of_ancestor(self, ancestor: OpenRun, data: str | Sequence[str] | None) -> Split:
-        """The validation set of the run that this one went on from: where it was, else where `self.data` says."""
+        """Read the validation set of this run's own ancestor from `data`, or else from `self.data`."""
         if self.depth > MOST_ANCESTORS:
             raise UserError(f"{self.run.folder} goes on from itself. Start from another run.")
         try:
@@ -118,14 +118,14 @@ class AncestorText:
             return AncestorText(ancestor, self.data, self.cache, self.depth + 1).read("valid")
 
     def _place(self) -> str:
-        """The setting that says where the text is, with names to replace."""
+        """The start_data= setting to give, with placeholders for the paths."""
         data, choice = self.run.config.data, self.run.config.choices["data"]
         if choice == "text":
             return "'start_data=[TRAIN,VALID]', the prefixes of its files"
         return "start_data=FOLDER" if "root" in data else "'start_data=[SOURCE,TARGET]', or start_data=TABLE"
 
     def _moved(self, config: DictConfig, is_trusted: bool) -> DictConfig:
-        """The configuration with the text where `data` says; unless the run is trusted, without its other paths."""
+        """The configuration with the paths of `data`; the other paths of an untrusted run are removed."""
         names = [self.data] if isinstance(self.data, str) else [*(self.data or ())]
         choice, settings = config.choices["data"], config.data
         changes: dict[str, Any] = {} if is_trusted else {"valid": None, "test": None}

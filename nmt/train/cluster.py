@@ -1,4 +1,4 @@
-"""The runs of a sweep as one job array of Slurm: a script for sbatch, which `dry_run=true` prints."""
+"""The runs of a sweep as a Slurm job array: a script for sbatch, which `dry_run=true` prints."""
 
 import re
 import subprocess
@@ -14,12 +14,12 @@ from nmt.system.limits import Amount, NotNegative, Positive
 from nmt.system.terminal import print_message
 from nmt.train.workers import Planned, environment
 
-SAVING_SECONDS = 120  # before the end of a job's time
+SAVING_SECONDS = 120  # SIGTERM is sent this long before the time limit of a job
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """Who trains the runs of a sweep, and what a job asks for; `configs/sweep.yaml` explains the settings."""
+    """The launcher of a sweep, and the resources of each job; `configs/sweep.yaml` explains the settings."""
 
     launcher: Literal["local", "slurm"]
     minutes: Positive
@@ -30,9 +30,9 @@ class Cluster:
     options: Mapping[str, Any]
 
     def script(self, place: Path, plan: Sequence[Planned], jobs: int) -> str:
-        """Return the script of a job array with a task for each run; `jobs` run at a time, 0 leaves that to the queue.
+        """Return the script of a job array with a task for each run, at most `jobs` tasks at a time; 0 sets no limit.
 
-        Before its time ends, a task gets SIGTERM, so that the run is saved. Then it is queued again.
+        Before its time limit, a task gets SIGTERM, so that the run is saved. Then the task is queued again.
         """
         options = {
             "job-name": place.name,
@@ -58,10 +58,10 @@ class Cluster:
 
 
 def submit(script: str, place: Path) -> None:
-    """Give a script to the queue, unless it has jobs of this sweep already.
+    """Submit a script to the queue.
 
     Raises:
-        UserError: it has, it refuses the script, or there is no queue.
+        UserError: the queue already has jobs of this sweep, sbatch rejects the script, or Slurm is missing.
     """
     waiting = _output_of(["squeue", "--me", "--noheader", "--format=%i", f"--name={place.name}"])
     if waiting:

@@ -1,4 +1,4 @@
-"""What is said of a finished run: which budget it has used, and what of it can be deleted."""
+"""Messages about a finished run: the budget that it has used up, and the files that can be deleted."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from nmt.training.budget import Spent
 
 
 def size_note(folder: Path) -> str:
-    """The size of a finished run, and what can be deleted before sharing it."""
+    """A note on the size of a finished run, and on the files that can be deleted before the run is shared."""
     names = [name for name in PRIVATE if (folder / name).exists()]
     files = {path.relative_to(folder): path.stat().st_size for path in folder.rglob("*") if path.is_file()}
     private = sum(size for path, size in files.items() if path.parts[0] in names)
@@ -24,12 +24,12 @@ def size_note(folder: Path) -> str:
 
 
 def already_finished(config: DictConfig, run: Run) -> str:
-    """The message for a run that has used its budget; "" if it has not."""
+    """The message for a run that has used up its budget; "" if training can continue."""
     facts = run.facts()
     with describes(run, "a training"):
         settings = build_trainer(config)
     if facts.get("status") != "finished" or (run.best_step() is not None and lost(run.best)):
-        return ""  # a resumed training writes lost weights again
+        return ""  # resuming the run writes the lost weights again
     name = settings.budget.used_up(Spent(*(facts.get(key, 0) for key in ("step", "epochs", "minutes"))))
     patient = facts.get("finished_by") == "patience"
     if name is None and patient and run.config().trainer.get("patience") == settings.patience:

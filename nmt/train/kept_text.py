@@ -1,4 +1,4 @@
-"""What a run keeps of its text: a lexicon, the words of the source, and short sentences of the validation set."""
+"""The text data that a run folder stores: a lexicon, the source words, and short pairs of the validation set."""
 
 import contextlib
 from collections.abc import Sequence
@@ -13,21 +13,21 @@ from nmt.text.scripts import unspaced
 from nmt.text.tokenizer import Tokenizer
 from nmt.train.recipe import Recipe
 
-#: Pairs that a run keeps for the page's first view, from the first lines of the validation set.
+#: Number of example pairs that a run stores for the start page, and of validation lines that they are chosen from.
 EXAMPLES, LINES = 24, 2000
-#: How long their source is, in words or, without spaces between words, in characters.
+#: The length of their source in words, or in characters for scripts without spaces.
 WORDS, CHARACTERS = range(3, 10), range(4, 26)
 
 
 def keep_text(recipe: Recipe, run: Run, pairs: EncodedPairs, tokenizer: Tokenizer, source: Sequence[str]) -> None:
-    """Write a new run's lexicon and the words of its training text, with those of the run that it goes on from."""
+    """Write a new run's lexicon and the words of its training text, merged with those of its ancestor."""
     if run.lexicon.exists():
         return
     lexicon, ancestor = lexicon_of(pairs, tokenizer.source.size), recipe.ancestor
     words = KnownWords.of(source)
     if ancestor is not None:
         files = ancestor.run.files
-        with contextlib.suppress(UserError):  # one without a lexicon
+        with contextlib.suppress(UserError):  # the ancestor has no lexicon
             sizes = tokenizer.source.size, tokenizer.target.size
             lexicon = merged(lexicon, load_lexicon(files.lexicon, *sizes, tokenizer.fingerprint))
         earlier = load_known_words(files.words)
@@ -39,7 +39,7 @@ def keep_text(recipe: Recipe, run: Run, pairs: EncodedPairs, tokenizer: Tokenize
 
 
 def examples(source: Sequence[str], target: Sequence[str]) -> list[list[str]]:
-    """Short pairs of a validation set, each with another source."""
+    """Short pairs [source, target] of a validation set, with different sources."""
     pairs = dict[str, str]()
     for line, translation in zip(source[:LINES], target[:LINES], strict=True):
         short = len(line) in CHARACTERS if unspaced(line) else len(line.split()) in WORDS and len(line) <= 80

@@ -1,4 +1,4 @@
-"""From the splits of a data set to batches: tokenizer, pairs, word links. A resumed run needs the same ones."""
+"""From the splits of a data set to batches: tokenizer, pairs, word links. They must be the same for a resumed run."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -24,9 +24,9 @@ Say = Callable[[str], None]
 
 
 class Prepared(NamedTuple):
-    """The training pairs, how many of them are of its own text, and batches of both splits.
+    """The training pairs, the number of pairs from the new text, and batches of both splits.
 
-    Without text of another run, all of them are its own.
+    `own_pairs` is smaller than the number of pairs only if text of the ancestor is mixed in (start_mix=).
     """
 
     pairs: EncodedPairs
@@ -63,13 +63,12 @@ def guiding_links(recipe: Recipe, split: Split) -> str | None:
 
 
 def read_splits(recipe: Recipe, say: Say) -> tuple[Split, Split]:
-    """The training and the validation split.
+    """Read the training and the validation split.
 
-    Where no pair is held out, validation is that of the run that it goes on from; if that cannot be read, it is on the
-    pairs that are learnt.
+    If no pair is held out, the validation split is the ancestor's; if that cannot be read, it is the training split.
 
     Raises:
-        UserError: no pair is held out, and there is no such run; see also `DataSource.read`.
+        UserError: no pair is held out, and there is no ancestor (start=); see also `DataSource.read`.
     """
     source, ancestor = recipe.source, recipe.ancestor
     train = source.read("train")
@@ -93,7 +92,7 @@ def read_splits(recipe: Recipe, say: Say) -> tuple[Split, Split]:
 
 
 def check_documents(recipe: Recipe, splits: Sequence[Split]) -> None:
-    """UserError if the model is to see previous sentences, but the text does not come in documents."""
+    """Raise UserError if the model sees previous sentences, but the text has no document boundaries."""
     sentences = recipe.context_sentences
     for split in splits:
         if sentences and split.documents is None:
@@ -105,7 +104,7 @@ def check_documents(recipe: Recipe, splits: Sequence[Split]) -> None:
 
 
 def tokenizer_for(recipe: Recipe, split: Split, say: Say) -> Tokenizer:
-    """The tokenizer of a resumed run or of the run that this one goes on from, or a new one from the training text."""
+    """The tokenizer of the resumed run or of the ancestor, or a new tokenizer trained on the training text."""
     if recipe.resumed is not None:
         return load_tokenizer(recipe.resumed.tokenizer)
     if not split.source:
@@ -122,7 +121,7 @@ def tokenizer_for(recipe: Recipe, split: Split, say: Say) -> Tokenizer:
 
 
 def prepared(recipe: Recipe, tokenizer: Tokenizer, splits: tuple[Split, Split], say: Say) -> Prepared:
-    """Batches of the training and the validation split.
+    """Build the batches of the training and the validation split.
 
     Raises:
         UserError: a split has no pairs, or has changed since the run began.
@@ -168,13 +167,13 @@ def prepared(recipe: Recipe, tokenizer: Tokenizer, splits: tuple[Split, Split], 
 
 
 def _contexts(recipe: Recipe, tokenizer: Tokenizer, split: Split) -> list[Callable[[Batch], Batch]]:
-    """What adds previous sentences to the batches of a split, if the model sees any."""
+    """The functions that add previous sentences to the batches of a split; none if the model sees no context."""
     sentences = recipe.context_sentences
     return [Contexts(split, tokenizer, sentences, recipe.settings.max_source_length)] if sentences else []
 
 
 def _all(guides: Sequence[Callable[[Batch], Batch]]) -> Callable[[Batch], Batch] | None:
-    """One function that does what all of these do."""
+    """The composition of several functions on batches; None without functions."""
     return (lambda batch: functools.reduce(lambda guided, add: add(guided), guides, batch)) if guides else None
 
 
@@ -196,7 +195,7 @@ def _limits(recipe: Recipe) -> dict[str, int]:
 
 
 def _check_unchanged(recipe: Recipe, split: Split) -> None:
-    """UserError if a resumed run had another text."""
+    """Raise UserError if the text of a resumed run has changed."""
     run, fingerprint = recipe.resumed, split.fingerprint()
     if run is not None and run.facts().get("text", {}).get(split.name, fingerprint) != fingerprint:
         raise UserError(

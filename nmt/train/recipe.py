@@ -59,16 +59,16 @@ class Recipe:
     """A training to run.
 
     Attributes:
-        config: every choice and setting, to build from and to save.
-        words: the command line to save: automatic choices, then the user's words.
-        user_words: the user's words only.
+        config: the complete configuration, from which everything is built, and which is saved.
+        words: the overrides to save: automatic choices, then the user's overrides.
+        user_words: the user's overrides only.
         run: the run; None for a new run that is named after its data and model.
         resume: whether the run is resumed.
         source: the data set.
-        settings: of the loop.
-        schedule: of the learning rate.
-        place: where.
-        ancestor: the run that this one goes on from; None without one, or if a resumed run does not need it any more.
+        settings: settings of the training loop.
+        schedule: schedule of the learning rate.
+        place: device, folders and seed.
+        ancestor: the run to fine-tune; None without start=, or if it cannot be opened and a resumed run can do without.
     """
 
     config: DictConfig
@@ -89,7 +89,7 @@ class Recipe:
 
     @property
     def starts(self) -> bool:
-        """Whether it goes on from another run, which need not be there any more."""
+        """Whether the training continues from another run (start=), even if that run no longer exists."""
         return self.config.get("start") is not None
 
     @property
@@ -104,12 +104,12 @@ class Recipe:
 
     @property
     def context_sentences(self) -> int:
-        """How many previous sentences the model sees."""
+        """The number of previous sentences that the model sees."""
         return int(self.config.context.sentences)
 
     @property
     def stem(self) -> str:
-        """A name for a run, from its data, encoder (unless it is the default), wiring and score."""
+        """A name for a run, from its data, encoder (unless it is the default), decoder, score and context."""
         choices = self.config.choices
         encoder = [choices["encoder"]] if choices["encoder"] != "gru" else []
         score = [choices["attention/score"]] if self.attends else []
@@ -119,7 +119,7 @@ class Recipe:
 
 @contextmanager
 def opened(config: DictConfig, overrides: Sequence[str]) -> Iterator[Recipe | None]:
-    """The recipe of a command line, with its run locked if it has a name; None if there is nothing to do.
+    """Yield the recipe of a command line, with its run locked if it has a name; None if the run is finished.
 
     Raises:
         UserError: the run cannot be created or resumed; see also `new_recipe`.
@@ -156,13 +156,13 @@ def opened(config: DictConfig, overrides: Sequence[str]) -> Iterator[Recipe | No
 
 
 def checked_data(config: DictConfig, run: Run, given: DictConfig) -> DictConfig:
-    """The configuration of a run to resume, with the changes of the command line, whose data settings may be used.
+    """Return the configuration of a run to resume, if its data settings are trusted.
 
-    They may if this user has made the run, or if the command line alone (`given`) says them all. Of other runs, the
-    folders are those of this command line.
+    They are trusted if this user made the run, or if the command line alone (`given`) repeats all of them. The cache
+    and checkpoint folders of a run that others made are taken from the command line.
 
     Raises:
-        UserError: the data settings may not be used.
+        UserError: the data settings are not trusted.
     """
     if run.is_own():
         return config
@@ -184,7 +184,7 @@ def checked_data(config: DictConfig, run: Run, given: DictConfig) -> DictConfig:
 
 
 def new_recipe(config: DictConfig, overrides: Sequence[str], run: Run | None) -> Recipe:
-    """The recipe of a new run, with sizes that fit the text if it comes from the user's own files.
+    """Make the recipe of a new run; for a user's own files, sizes are chosen by the amount of text.
 
     Raises:
         UserError: a setting is out of range, or sizes do not fit together.
@@ -210,7 +210,7 @@ def new_recipe(config: DictConfig, overrides: Sequence[str], run: Run | None) ->
 
 
 def with_ancestor(config: DictConfig, overrides: Sequence[str]) -> tuple[DictConfig, Ancestor | None]:
-    """The configuration with the settings of the run that it goes on from, and this run, if it names one.
+    """The configuration with the settings of its ancestor, and the ancestor; unchanged and None without start=.
 
     Raises:
         UserError: see `open_ancestor`, `inherited` and `Ancestor.check_shapes`.
@@ -225,7 +225,7 @@ def with_ancestor(config: DictConfig, overrides: Sequence[str]) -> tuple[DictCon
 
 
 def resumed_recipe(config: DictConfig, run: Run) -> Recipe:
-    """The recipe of a resumed run with the configuration from `resumed` (UserError as `new_recipe`)."""
+    """Make the recipe of a resumed run with the configuration from `resumed` (UserError as for `new_recipe`)."""
     words, ancestor = run.overrides(), None
     with describes(run, "a training"):
         if pipes := pipes_of(config.data):
@@ -268,7 +268,7 @@ def resumed(run: Run, overrides: Sequence[str]) -> DictConfig:
     """The configuration of a resumed run, with the changes of the command line.
 
     Raises:
-        UserError: the run is damaged, or the command line changes what cannot change.
+        UserError: the run is damaged, or the command line changes a setting that is fixed.
     """
     with describes(run, "a training"):
         config = merge_for_resume(run.config(), run.overrides(), overrides)
@@ -277,7 +277,7 @@ def resumed(run: Run, overrides: Sequence[str]) -> DictConfig:
 
 
 def check_model(config: DictConfig) -> None:
-    """UserError if sizes do not fit together, before any text is read."""
+    """Raise UserError if sizes do not fit together; this check needs no text."""
     parts.check_settings(config)
     trainer = parts.build_tokenizer_trainer(config)
     joint = len(trainer.models) == 1 if trainer.models else trainer.joint
@@ -300,9 +300,9 @@ def possible() -> Iterator[None]:
 
 
 def fit_to_text(config: DictConfig, overrides: Sequence[str], source: UserFiles) -> tuple[DictConfig, list[str]]:
-    """Choose sizes by the amount of text; the command line takes precedence.
+    """Choose sizes by the amount of text; return the new configuration and its complete overrides.
 
-    Returns the configuration and its command line.
+    The overrides of the command line take precedence.
     """
     pairs, mean, unit, per_word = _amount(config, source)
     advised, reasons = recommend(
@@ -314,30 +314,30 @@ def fit_to_text(config: DictConfig, overrides: Sequence[str], source: UserFiles)
         sizes="experiment" not in _keys(overrides),
     )
     raw: Any = OmegaConf.to_container(config, resolve=False)
-    # Sizes that are not there or follow from others are left alone.
+    # Sizes that this model does not have, or that are derived from other settings, stay unset.
     of = {word: word.partition("=")[0] for word in advised}
     advised = [word for word in advised if not of[word].endswith(".size") or isinstance(look_up(raw, of[word]), int)]
     named, budgets = _keys(overrides), {f"trainer.{budget}" for budget in BUDGETS}
     named |= budgets if named & budgets else set()
     for reason in reasons:
         keys = set(re.findall(r"\b[a-z]+\.[a-z_]+", reason)) - {"trainer.patience"}
-        if not keys or keys - named:  # unless the user has set another one
+        if not keys or keys - named:  # no reasons for settings that the user has set
             print_message(reason)
     words = [*advised, *overrides]
     return compose("train", words), words
 
 
 def _amount(config: DictConfig, source: DataSource) -> tuple[int, float, str, float]:
-    """The training text: pairs, the mean length of a source sentence, its unit, and units that make about one word."""
+    """The number of training pairs, the mean length of a source sentence, its unit, and the mean units per word."""
     lines = source.read("train").source
-    counts, unit, per_word = lengths(lines[:: len(lines) // MANY + 1])  # of very many lines, every second, third ...
-    # A line that is dropped for its length makes no small text a large one.
+    counts, unit, per_word = lengths(lines[:: len(lines) // MANY + 1])  # a sample of a very large text
+    # Lines over the limit are dropped later: their length must not make a small text seem large.
     longest = per_word * parts.build_trainer(config).max_source_length
     return len(lines), sum(min(count, longest) for count in counts) / max(1, len(counts)), unit, per_word
 
 
 def own_settings(recipe: Recipe, keys: Iterable[str]) -> dict[str, Any]:
-    """The values of those keys that are settings and do not follow from others, as a Transformer's size does."""
+    """The values of those keys that exist and are not derived from other settings, as a Transformer's size is."""
     raw: Any = OmegaConf.to_container(compose("train", recipe.user_words), resolve=False)
     given = {key: look_up(raw, key) for key in keys}
     fixed = (key for key, value in given.items() if value is not ABSENT and not str(value).startswith("${"))
@@ -345,7 +345,7 @@ def own_settings(recipe: Recipe, keys: Iterable[str]) -> dict[str, Any]:
 
 
 def with_own_vocabularies(recipe: Recipe, split: Split) -> tuple[Recipe, list[str]]:
-    """Separate vocabularies if the scripts differ, unless the command line sets them; with the reasons."""
+    """The recipe with separate vocabularies if the scripts differ and the command line allows it, and the reasons."""
     named = _keys(recipe.user_words)
     tokenizer, model = recipe.config.tokenizer, recipe.config.model
     fixed = "tokenizer.joint" in named or (model.tie_embeddings == "all" and "model.tie_embeddings" in named)
@@ -364,7 +364,7 @@ def _keys(overrides: Sequence[str]) -> set[str]:
 
 
 def take_named_budget(config: DictConfig, overrides: Sequence[str]) -> None:
-    """Drop the default budgets if the command line sets one, so that 10 minutes are 10 minutes."""
+    """Remove the default budgets if the command line sets a budget, so that only this budget ends the training."""
     named = _keys([override for override in overrides if not override.endswith("=null")])
     if named & {f"trainer.{budget}" for budget in BUDGETS}:
         for budget in BUDGETS:

@@ -1,4 +1,4 @@
-"""From a recipe to a trained run folder: text -> tokenizer -> batches -> model -> loop. Checks come first."""
+"""From a recipe to a trained run folder: text -> tokenizer -> batches -> model -> loop, after all checks."""
 
 import contextlib
 import functools
@@ -58,18 +58,18 @@ if TYPE_CHECKING:
 
 
 def train(config: "DictConfig", overrides: Sequence[str]) -> int:
-    """Train a run, or resume one, with all processes of torchrun; return 0, or 128 + the signal that interrupted it."""
+    """Train or resume a run with all processes of torchrun; return 0, or 128 + the signal that interrupted it."""
     return trained(config, overrides)[0]
 
 
 def trained(config: "DictConfig", overrides: Sequence[str]) -> tuple[int, Path | None]:
-    """The exit status of `train`, and the run folder if there was something to do. Nothing is written before checks."""
+    """Train as `train` does; return the exit status, and the run folder or None if nothing was left to train."""
     with joined() as processes:
         if not processes.leads:
             return _follow(processes), None
         with (
             keeping_pipes(),
-            contextlib.ExitStack() as lock,  # of a run that is named only when it is made
+            contextlib.ExitStack() as lock,  # for a run that gets its name only when its folder is created
             processes.leading() as followers,
             opened(config, overrides) as recipe,
         ):
@@ -79,7 +79,7 @@ def trained(config: "DictConfig", overrides: Sequence[str]) -> tuple[int, Path |
 
 
 def _follow(processes: Processes) -> int:
-    """Take part in the training of the leader's run, which lies where all processes can read it."""
+    """Take part in the training of the leader's run, whose folder all processes can read; return 0."""
     folder = processes.share()
     if folder is None:
         return 0
@@ -98,7 +98,7 @@ def _follow(processes: Processes) -> int:
 
 
 class _Session:
-    """One session of one run. Messages go to the run's log as well, also those from before the run exists."""
+    """One session of one run. The run's log gets all messages, including those from before the run folder exists."""
 
     def __init__(
         self, recipe: Recipe, lock: contextlib.ExitStack, processes: Processes, followers: contextlib.ExitStack
@@ -107,7 +107,7 @@ class _Session:
         self.run: Run | None = None
         self.lines: list[str] = []  # messages from before the run exists
         self.transfer = Transfer(recipe, self.say)
-        self.restored = False  # whether the last state is damaged, and the one before is in its place
+        self.restored = False  # whether the last state is damaged, and the state before it is used
 
     def say(self, line: str) -> None:
         """Print a line on standard error, and write it to the run's log."""
@@ -119,7 +119,7 @@ class _Session:
             self.lines.append(line)
 
     def train(self) -> int:
-        """See `train`."""
+        """Train; see the function `train`."""
         source, compute, settings = self.recipe.source, self.recipe.place.compute, self.recipe.settings
         state = self._saved_state()
         source.check()
@@ -178,7 +178,7 @@ class _Session:
         return self._finish(run, outcome, own_pairs, compare)
 
     def _saved_state(self) -> dict[str, Any] | None:
-        """The trainer's state of earlier sessions, if their validations can be read as well."""
+        """Load the saved state of earlier sessions, after a check of their history; None if there is no state yet."""
         run = self.recipe.resumed
         if run is None:
             return None
@@ -256,7 +256,7 @@ class _Session:
         )
 
     def _open(self, tokenizer: Tokenizer, facts: dict[str, Any]) -> Run:
-        """Make the run folder after all checks; `facts` are counts for run.json."""
+        """Create the folder of a new run, or open that of a resumed run; `facts` are for run.json of a new run."""
         run = self.recipe.resumed
         if run is not None:
             run.write_config(self.recipe.config)
@@ -302,8 +302,8 @@ class _Session:
     def _finish(self, run: Run, outcome: Outcome, pairs: int, compare: Callable[[], list[str]]) -> int:
         """Print and save how the session ended; return the exit status.
 
-        `compare` translates validation sentences: for doubts, and whether a faster precision loses anything. It is
-        called where training took long enough for that.
+        `compare` translates validation sentences, to fit the doubt model and to compare faster precisions with the
+        exact one. It is called only if the training took at least MINUTES.
         """
         compute = self.recipe.place.compute
         run.note(
@@ -373,7 +373,7 @@ class _Session:
             self.say(line)
 
     def _peaks(self, run: Run) -> dict[str, int]:
-        """The peak memory over all sessions of the run in bytes, of the process and of the GPU."""
+        """The peak memory of the process and of the GPU over all sessions of the run, in bytes."""
         compute, facts = self.recipe.place.compute, run.facts()
         peaks = {"peak_memory": peak_memory()}
         if compute.on_gpu:
@@ -383,7 +383,7 @@ class _Session:
 
 @contextlib.contextmanager
 def _enough_memory() -> Iterator[None]:
-    """Raise UserError if the memory of the GPU is full."""
+    """Convert torch's out-of-memory error to UserError."""
     try:
         yield
     except torch.OutOfMemoryError as error:

@@ -1,8 +1,8 @@
-"""A command line with several values -> a run for each combination, several at a time, in one process per run.
+"""A sweep: one run for each combination of values on the command line, each in its own process, several at a time.
 
-Processes have advantages over threads or a pool. A run that fails or is killed does not stop the others. Each run can
-be stopped with its state saved. The queue of a cluster can start the same commands (`sweep.launcher=slurm`). The
-state of a sweep is the state of its run folders, nothing else.
+Processes have advantages over threads or a pool. A run that fails or is killed does not stop the other runs. Each run
+can save its state and stop. The queue of a cluster can start the same commands (`sweep.launcher=slurm`). The run
+folders are the only state of a sweep.
 """
 
 import contextlib
@@ -49,18 +49,18 @@ class Sweeping:
 
     @property
     def cluster(self) -> Cluster:
-        """Who trains the runs (UserError for an invalid setting)."""
+        """The launcher and its resources (UserError for an invalid setting)."""
         return checked(Cluster, self.sweep, "sweep")()
 
 
 def sweep(words: Sequence[str]) -> int:
-    """Train the runs of the command line that are not finished.
+    """Train the unfinished runs of a sweep.
 
     Returns:
-        0; 1 if a run failed; 128 + the signal that stopped it.
+        The exit status: 0; 1 if a run failed or cannot be trained; 128 + the signal that stopped the sweep.
 
     Raises:
-        UserError: the command line has a mistake; nothing was started.
+        UserError: the command line is invalid; no run was started.
     """
     sweep_keys = {str(key) for key in compose("sweep", [])}
     ours = [word for word in words if re.split(r"[.=]", word.lstrip("+"), maxsplit=1)[0] in sweep_keys]
@@ -82,7 +82,7 @@ def _sweep(
     combinations: Sequence[Combination],
     threads: bool,
 ) -> int:
-    """See `sweep`; without `threads` in the command line, the runs share the cores."""
+    """Do what `sweep` does. Unless the command line sets `threads`, the runs share the cores equally."""
     plan, impossible, done = _check(place, names, combinations)
     local = cluster.launcher == "local"
     jobs = min(options.jobs or _room(place, plan), max(1, len(plan))) if local else options.jobs
@@ -104,9 +104,9 @@ def _sweep(
 
 
 def _train(place: Path, plan: Sequence[Planned], jobs: int, impossible: int, done: int, *, local: bool) -> int:
-    """Train what is planned, unless it is jobs of a cluster; say how it went beside what was `done` or is `impossible`.
+    """Train the planned runs, unless a cluster trains them, and print a summary; return the exit status.
 
-    Returns the exit status.
+    `done` and `impossible` count the runs that were finished before and those that cannot be trained.
     """
     if plan:
         look = f"tail -f {system.shell_quoted(str(place))}/*.log"
@@ -135,10 +135,10 @@ def _train(place: Path, plan: Sequence[Planned], jobs: int, impossible: int, don
 
 
 def _read(combinations: list[Combination]) -> tuple[Path, str, list[Combination]]:
-    """The sweep's folder, the prefix of its runs' names, and the combinations for the runs.
+    """The sweep's folder, the prefix of its runs' names, and the combinations of overrides.
 
     Raises:
-        UserError: there is no name, or a shared key has several values.
+        UserError: the name is missing or invalid, no key has several values, or a shared key has.
     """
     _, swept, fixed = combinations[0]
     for key in swept:
@@ -165,10 +165,10 @@ def _read(combinations: list[Combination]) -> tuple[Path, str, list[Combination]
 
 
 def _names(swept: Sequence[Mapping[str, str]], prefix: str = "") -> list[str]:
-    """Names from the values, easy to type: `additive-bahdanau-1`, `general-heads-2-1`.
+    """Names of runs from their values, easy to type: `additive-bahdanau-1`, `general-heads-2-1`.
 
-    A choice is named by its name, a setting by its last word and its value, the seed by its number at the end. A value
-    that is not safe in a shell is changed and gets a digest, so that names stay unique.
+    A choice appears with its name, a setting with the last part of its key and its value, the seed with its number at
+    the end. A value that is not safe in a shell is simplified and gets a digest, so that names stay unique.
     """
     keys = list(swept[0])
     ends = [key.split(".")[-1] for key in keys]
@@ -198,7 +198,7 @@ def _digest(text: str) -> str:
 def _check(
     place: Path, names: Sequence[str], combinations: Sequence[Combination]
 ) -> tuple[list[Planned], list[str], list[str]]:
-    """What is to be trained, names of what cannot be, and what is finished (UserError for a mistaken line)."""
+    """The runs to train, the names of impossible runs and of finished runs (UserError for an invalid command line)."""
     plan: list[Planned] = []
     impossible: list[str] = []
     done: list[str] = []
@@ -227,7 +227,7 @@ def _check(
                     done.append(name)
                     continue
             elif with_ancestor(config, words)[1] is None and not isinstance(build_source(config), UserFiles):
-                check_model(config)  # sizes that do not depend on the text
+                check_model(config)  # not for a user's files: the sizes then depend on the text
         except UserError as error:
             impossible.append(name)
             print_message(f"{name} cannot be trained: {error}")
@@ -239,7 +239,7 @@ def _check(
 
 
 def _room(place: Path, plan: Sequence[Planned]) -> int:
-    """The number of runs at a time: one per core within the memory, or one on a GPU."""
+    """The number of runs to train at a time: one on a GPU, else one per core, as far as the free memory allows."""
     if not plan:
         return 1
     words = plan[0].words
@@ -250,7 +250,7 @@ def _room(place: Path, plan: Sequence[Planned]) -> int:
 
 
 def _needed(place: Path) -> int:
-    """The peak memory of the runs of the sweep so far, in bytes."""
+    """The highest peak memory of the sweep's runs so far in bytes; MEMORY if none is known."""
     known = []
     for path in place.glob("*/run.json"):
         with contextlib.suppress(UserError, KeyError, TypeError, ValueError):

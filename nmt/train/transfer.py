@@ -1,7 +1,7 @@
-"""What a training that goes on from a run gains on its own text, and what it forgets of the run's: scores of both.
+"""Gain and forgetting of a fine-tuning: scores on the new text and on the text of the ancestor (start=).
 
-Both validation sets are translated greedily before the first update, and again with the best weights at the end. Few
-pairs are all learnt: then the learnt pairs are translated instead of held-out ones, and counted, not scored.
+Both validation sets are translated greedily before the first update, and again with the best weights at the end. If no
+pair is held out, the training pairs are translated instead. They get no scores, only a count of exact matches.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,12 +19,12 @@ from nmt.train.recipe import Recipe
 from nmt.training.board import Board
 from nmt.training.validation import Figures, Translate, greedy_scores
 
-#: The names of both texts in run.json: the training's, and that of the run that it goes on from.
+#: The names in run.json of the new text and of the ancestor's text.
 OWN, EARLIER = "own", "earlier"
 
 
 class Transfer:
-    """The beginning and the end of a training that goes on from a run; of another training, nothing."""
+    """The extra steps at the beginning and the end of a fine-tuning; they do nothing in other trainings."""
 
     def __init__(self, recipe: Recipe, say: Callable[[str], None]) -> None:
         self.recipe, self.say = recipe, say
@@ -40,16 +40,16 @@ class Transfer:
         length_ratio: float,
         fresh: bool,
     ) -> dict[str, Any]:
-        """Pass the weights of the run on to a model and score them, if nothing of the training is saved yet (`fresh`).
+        """Copy the ancestor's weights into a model and score them, if no state of the training is saved yet (`fresh`).
 
-        `texts` are that which shows what is gained, and that which shows what is forgotten: None if this is not the
-        training's validation set. `translate` is for the last of them. `length_ratio` is that of this training's text.
+        `texts` are the text that measures the gain, and the text that measures forgetting, or None if the validation
+        set is not the ancestor's. `translate` scores the last text that is given. `length_ratio` is for the new text.
 
         Returns:
-            Facts for run.json: the run, the checksum of its weights, the text and the scores.
+            Facts for run.json: the ancestor, the checksum of its weights, fingerprints of texts, and the scores.
 
         Raises:
-            UserError: the run is missing or damaged, or has changed since this training began.
+            UserError: the ancestor is missing or damaged, or has changed since this training began.
         """
         recipe, ancestor, run = self.recipe, self.recipe.ancestor, self.recipe.resumed
         if not recipe.starts:
@@ -88,7 +88,7 @@ class Transfer:
         return {"start": {**facts, "text": fingerprints, "before": before}}
 
     def finish(self, run: Run, step: int) -> None:
-        """Print and save the scores of the best weights beside those of before, also in TensorBoard."""
+        """Print and save the scores of the best weights next to the earlier scores, also in TensorBoard."""
         facts, settings = run.facts().get("start", {}), self.recipe.settings
         if not self._exams or "before" not in facts:
             return
@@ -106,7 +106,7 @@ class Transfer:
         board.close()
 
     def _compared(self, name: str, before: Mapping[str, float], after: Mapping[str, float]) -> str:
-        """The scores of a text before and now; of few sentences, and of learnt ones, how many equal the reference."""
+        """The scores of a text before and now in words; without BLEU, the numbers of exact matches."""
         sentences = self._sentences[name]
         title = "this text" if name == OWN else f"text of {self.recipe.config.start}"
         if "bleu" in before and "bleu" in after:
@@ -117,9 +117,9 @@ class Transfer:
         return f"{title} ({sentences:,} {why}): {old_count:,} translated as in the text before, {new_count:,} now"
 
     def _prepare(self, tokenizer: Tokenizer, exam: Translate, known: str | None) -> dict[str, str]:
-        """Make what translates both validation sets; return the fingerprint of the earlier one, as far as it is there.
+        """Prepare scoring of both validation sets; return the fingerprint of the ancestor's set if it is readable.
 
-        `known` is the fingerprint of the one that was translated before the first update.
+        `known` is the fingerprint of the set that was translated before the first update, or None.
         """
         self._exams = {OWN: exam}
         ancestor = self.recipe.ancestor

@@ -1,4 +1,4 @@
-"""The runs of a sweep, trained by processes of this machine: several at a time, each with a log of its own."""
+"""The runs of a sweep, trained by processes on this machine: several at a time, each with its own log."""
 
 import contextlib
 import os
@@ -35,14 +35,14 @@ class Failure(NamedTuple):
 
 
 def environment() -> dict[str, str]:
-    """The environment of such a program, which finds this installation."""
+    """The environment for a training process, with this installation on PYTHONPATH."""
     package = str(Path(__file__).resolve().parents[2])
     path = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path), "PYTHONUNBUFFERED": "1"}
 
 
 class _Job(NamedTuple):
-    """A training in progress; its log had `before` bytes when it began."""
+    """A training in progress; its log had `before` bytes when the training began."""
 
     planned: Planned
     process: "subprocess.Popen[bytes]"
@@ -61,7 +61,7 @@ class Launcher:
         self.asked: list[int] = []  # the signals, in order
 
     def run(self) -> int:
-        """Return the number of the signal that stopped it, or 0."""
+        """Train all runs; return the number of the signal that stopped the launcher, or 0."""
         waiting, running, signals_sent = list(self.plan), list[_Job](), 0
         with handling(stop_signals(), lambda number, _: self.asked.append(number)):
             try:
@@ -84,7 +84,7 @@ class Launcher:
         return self.asked[0] if self.asked else 0
 
     def _start(self, planned: Planned) -> list[_Job]:
-        """The job, or nothing if it cannot start or another process is training the run."""
+        """Start a job; return it in a list, which is empty if the job cannot start or the run is locked."""
         log = self.place / f"{planned.name}.log"
         self.number += 1
         try:
@@ -139,7 +139,7 @@ class Launcher:
 
 
 def result_of(folder: Path) -> str:
-    """The result of a finished run, in a few words."""
+    """The best validation score and the training time of a finished run, or "done" if they are unknown."""
     run = Run(folder)
     with contextlib.suppress(UserError):
         best = [entry for entry in run.history() if entry.get("best")]

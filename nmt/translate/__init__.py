@@ -1,1 +1,1 @@
-"""The command that translates lines: its request, its input, its output."""
+"""The command that translates lines and documents: its request, its input, its output."""

@@ -1,4 +1,4 @@
-"""The translation of a document (.docx, .srt ...), for which the room `documents` is opened: an extra."""
+"""Translation of a document (.docx, .srt ...), with the package `nmt.documents` (the extra `documents`)."""
 
 import contextlib
 import dataclasses
@@ -36,15 +36,15 @@ from nmt.translation.types import Doubt, Translation
 if TYPE_CHECKING:
     from nmt.documents.formats import Document
 
-CHUNK = 500  # sentences that are translated, and then kept
-_LISTED = 20  # sentences with doubtful words that are shown
+CHUNK = 500  # sentences that are translated before the journal is flushed
+_LISTED = 20  # maximum number of sentences with doubtful words in a note
 
 
 def translate_document(request: Translating, path: Path) -> int:
     """Translate the document at `path` to `output`, and return the exit status.
 
     Raises:
-        UserError: a setting is for lines only, or the document cannot be read.
+        UserError: a setting is for lines only, a path is invalid, or the document cannot be read.
     """
     output = request.output
     if output is None or not is_replaceable(output) or output.suffix.lower() != path.suffix.lower():
@@ -61,7 +61,7 @@ def translate_document(request: Translating, path: Path) -> int:
         raise UserError(f"terms and output are both {output}. Give two different paths.")
     document = _read(path, *request.translator.runs[0].languages, request.encoding)
     has_tags = any(segment.tags for segment in document.segments)
-    translator = for_text(request.translator)  # exact enough for the places of tags, too
+    translator = for_text(request.translator)  # also exact enough to place tags
     request = dataclasses.replace(request, translator=translator)
     return shared(translator, has_tags, functools.partial(_write, request, document, output))
 
@@ -104,7 +104,7 @@ def _write(request: Translating, document: "Document", output: Path, opened: Cal
 
 
 def _open_glossary(request: Translating, translator: Translator, document: "Document") -> Glossary | None:
-    """The terms of the request. Formats with placeholders keep them, if the search can."""
+    """The terms of the request; None without terms. Formats with placeholders keep these if the search is a beam."""
     from nmt.documents.formats import WITH_PLACEHOLDERS
 
     assert request.input is not None
@@ -124,10 +124,10 @@ def _open_glossary(request: Translating, translator: Translator, document: "Docu
 
 @dataclasses.dataclass
 class _DocumentWork:
-    """The translation of the sentences of a document, from where an interrupted command has stopped.
+    """Translates the sentences of a document, and resumes where an interrupted command has stopped.
 
-    A line of the journal has a sentence, its translation, the words of both and their links, and of doubts: the number
-    of words, the number of doubtful ones, and the translation with marks around these.
+    A line of the journal has a sentence, its translation, the words of both, their links, and null or the doubts: the
+    number of words, the number of doubtful words, and the translation with marks around doubtful words.
     """
 
     request: Translating
@@ -142,9 +142,9 @@ class _DocumentWork:
         self.doubts = list[Sequence[Any]]()
 
     def translate(self, texts: Sequence[str], has_tags: Sequence[bool]) -> Iterator[LinkedText]:
-        """The translation of each sentence with its links, in order, with the sentences before it as context.
+        """Yield the translation of each sentence with its links, in order; the sentences before it are its context.
 
-        Only those with tags have links by attention.
+        Only sentences with tags are linked by attention.
         """
         follower = Follower(self.translator.context_sentences, self.request.documents)
         done = list(map(self._journal_sentence, self.files.lines_in("output"), texts))
@@ -171,7 +171,7 @@ class _DocumentWork:
                     write(as_line([*linked[-1][:5], self._doubt(best)]))
                 self.files.flush()
                 progress.add(len(chunk))
-                if first + CHUNK >= len(texts):  # nobody asks for more than the last sentence
+                if first + CHUNK >= len(texts):  # here, since the caller stops after the last sentence
                     progress.say_remembered()
                 yield from linked
 
@@ -200,10 +200,10 @@ class _DocumentWork:
         return self.doubts[-1]
 
     def _journal_sentence(self, line: str, text: str) -> LinkedText:
-        """A sentence of the journal, which must be that of the document (UserError if not)."""
+        """Read a sentence of the journal (UserError if it differs from `text`, the sentence of the document)."""
         try:
             source, target, source_words, target_words, links, doubt = json.loads(line)
-        except (ValueError, TypeError) as error:  # lines of a translation line by line, for instance
+        except (ValueError, TypeError) as error:  # not a journal: partial translations of plain lines, for instance
             raise self._other() from error
         if source != text or (doubt is None) != (self.request.doubts is None):
             raise self._other()
@@ -217,7 +217,7 @@ class _DocumentWork:
         )
 
     def doubt_notes(self) -> Iterator[str]:
-        """How many words are doubtful, and in which sentences."""
+        """Yield a note on the number of doubtful words and the sentences with them; nothing without doubts."""
         if not self.doubts:
             return
         doubtful = [(number, text) for number, (_, count, text) in enumerate(self.doubts, 1) if count]

@@ -1,6 +1,6 @@
-"""Lines of an input in chunks, and how far their translation is.
+"""Lines of an input in chunks, and the progress of their translation.
 
-Chunks are full from a file; from a pipe they have the lines that have arrived; typed lines come one by one.
+A file gives full chunks; a pipe gives chunks of the lines that have arrived; a terminal gives single lines.
 """
 
 import contextlib
@@ -18,18 +18,18 @@ from nmt.system.progress import Progress, clock
 from nmt.system.terminal import print_message
 from nmt.translation.types import Translation
 
-QUIET_SECONDS = 2  # a quick command shows nothing
-CHARACTERS = 500_000  # about as many are in memory at most
+QUIET_SECONDS = 2  # shorter commands show no progress
+CHARACTERS = 500_000  # approximate maximum of characters in memory
 
 
 def typed(prompt: str, decoder: LineDecoder) -> Iterator[list[str]]:
-    """Each line that is typed into a terminal after a prompt, until Ctrl-D or Ctrl-C. Arrow keys bring back others.
+    """Yield each line typed into a terminal, until Ctrl-D or Ctrl-C. Arrow keys recall earlier lines.
 
     Raises:
         UserError: a line is not UTF-8, and `decoder` does not replace it.
     """
     with contextlib.suppress(ImportError):  # not on every system
-        import readline  # noqa: F401  for `input`
+        import readline  # noqa: F401  gives `input` line editing and history
     greet()
     for number in itertools.count(1):
         try:
@@ -41,7 +41,7 @@ def typed(prompt: str, decoder: LineDecoder) -> Iterator[list[str]]:
 
 
 def full(lines: Iterator[str], most: int) -> Iterator[list[str]]:
-    """Lists of `most` lines, or fewer if they are long."""
+    """Yield lists of `most` lines, or fewer if the lines are long."""
     chunk: list[str] = []
     characters = 0
     for line in lines:
@@ -55,7 +55,7 @@ def full(lines: Iterator[str], most: int) -> Iterator[list[str]]:
 
 
 def arriving(lines: Iterator[str], most: int) -> Iterator[list[str]]:
-    """Lists of the lines that have arrived: at least one, at most `most`."""
+    """Yield lists of the lines that have arrived so far: at least one line, at most `most`."""
     waiting: queue.Queue[str | BaseException | None] = queue.Queue(maxsize=most)
 
     def read() -> None:
@@ -89,12 +89,12 @@ def arriving(lines: Iterator[str], most: int) -> Iterator[list[str]]:
 
 
 class LineProgress:
-    """Shows how many lines are done, a context that removes its bar. Other messages go through `say`."""
+    """A context that shows the number of translated lines in a progress bar. Other messages must go through `say`."""
 
     def __init__(self, path: Path | None, done: int, has_bar: bool = True, sentences: int | None = None) -> None:
-        """`path` is the input, None for standard input; `done` lines of it are done before.
+        """`path` is the input, or None for standard input; its first `done` lines are already translated.
 
-        A document has `sentences` instead of lines.
+        `sentences` is the number of sentences of a document; None counts lines.
         """
         self._path, self._first, self._done, self._has_bar = path, done, done, has_bar
         self._total, self._unit = sentences, "lines" if sentences is None else "sentences"
@@ -117,16 +117,16 @@ class LineProgress:
             print_message(line)
 
     def count_remembered(self, translation: Translation) -> None:
-        """Count a translation if it is that of a memory."""
+        """Count a translation if it comes from the translation memory."""
         self._remembered += translation.remembered
 
     def say_remembered(self) -> None:
-        """Say how many translations are those of a memory."""
+        """Print how many translations come from the translation memory."""
         if self._remembered:
             self.say(f"note: translations from memory=, as they stand there: {self._remembered:,}.")
 
     def counter(self, lines: int, batches: int) -> Callable[[], None]:
-        """Shows the progress of the next `lines`, which have about `batches` searches; to be called as each begins."""
+        """Return a function to call at the start of each of about `batches` searches for the next `lines` lines."""
         begun, one_at_a_time = 0, threading.Lock()
 
         def begins() -> None:
@@ -138,7 +138,7 @@ class LineProgress:
         return begins
 
     def add(self, lines: int) -> None:
-        """Count lines that are done."""
+        """Count translated lines."""
         self._done += lines
         self._show(self._done)
 

@@ -1,4 +1,4 @@
-"""The output of `nmt.translate` for each line: records of text, TSV or JSON, documents, links, pictures."""
+"""The output of `nmt.translate` for each line: records in text, TSV, JSON or HTML, JSON documents, links, heatmaps."""
 
 import html
 import json
@@ -22,19 +22,19 @@ from nmt.translation.types import Doubt, Translation
 if TYPE_CHECKING:
     from nmt.inspection.document import Beam
 
-#: Around doubtful words, in text and in HTML.
+#: Marks around doubtful words, in text and in HTML.
 MARKS = ("[?", "]")
 HTML_MARKS = ('<u title="more likely wrong than right">', "<sup>?</sup></u>")
 HTML_HEAD = (
     '<!DOCTYPE html><meta charset="utf-8"><title>Translation</title>'
     "<style>u { text-decoration: underline dotted } sup { line-height: 0 }</style>"
 )
-# Characters that some program takes for the end of a line or of a column.
+# Characters that some programs read as the end of a line or column.
 _ENDS = re.compile("[\t\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 
 
 def as_line(value: Mapping[str, Any] | Sequence[Any]) -> str:
-    """A value as JSON in one line, whatever its reader takes for the end of a line."""
+    """The value as one line of JSON, with everything escaped that a program may read as the end of a line."""
     return _ENDS.sub(lambda end: f"\\u{ord(end[0]):04x}", json.dumps(value, ensure_ascii=False))
 
 
@@ -43,12 +43,12 @@ class Format(NamedTuple):
 
     Attributes:
         name: text, tsv, jsonl or html.
-        nbest: records per sentence, or fewer if there are fewer translations.
-        scores: whether text has scores; n-best lists, TSV and JSON always have.
+        nbest: the maximum number of records per sentence.
+        scores: whether text has scores; n-best lists, TSV and JSON always have them.
         weights: whether JSON has the attention weights.
         head, shift: head and shift of the links.
         doubts: whether doubtful words are marked, and TSV and JSON have the confidence of each word.
-        memory: whether TSV and JSON say which translations are those of a memory.
+        memory: whether TSV and JSON say which translations come from the translation memory.
     """
 
     name: str = "text"
@@ -78,11 +78,11 @@ class Format(NamedTuple):
         ).rstrip()
 
     def records(self, line: int, ranked: Sequence[Translation]) -> list[str]:
-        """The records of a sentence, `nbest` of them or fewer.
+        """The records of a sentence, one for each translation.
 
         Args:
-            line: the number of its line in the input, from 1.
-            ranked: its translations, best first.
+            line: the line number of the sentence in the input, from 1.
+            ranked: the translations of the sentence, best first.
         """
         write = {"text": self._text, "tsv": self._tsv, "jsonl": self._json, "html": self._html}[self.name]
         return [write(line, rank, translation) for rank, translation in enumerate(ranked, 1)]
@@ -94,7 +94,7 @@ class Format(NamedTuple):
         return f"{line} ||| {text}{scores}" if self.nbest > 1 else text + scores * self.scores
 
     def _html(self, line: int, rank: int, translation: Translation) -> str:
-        """A paragraph; the first one begins the page, whose end HTML leaves out."""
+        """A paragraph; the first paragraph also opens the page, which HTML allows to stay open."""
         head = HTML_HEAD * (line == rank == 1)
         kind = ' title="from the memory"' * translation.remembered
         marked = with_marks(translation, HTML_MARKS, html.escape)
@@ -146,7 +146,7 @@ class Format(NamedTuple):
 
 
 def with_marks(translation: Translation, marks: tuple[str, str], escape: Callable[[str], str]) -> Iterator[str]:
-    """The parts of a text, escaped, with marks around each doubtful word."""
+    """Yield the parts of a translation, escaped, with marks around each doubtful word."""
     text, doubt, last = translation.text, translation.doubt, 0
     if doubt is not None:
         edges = unit_spans(text, translation.spans)
@@ -158,13 +158,13 @@ def with_marks(translation: Translation, marks: tuple[str, str], escape: Callabl
 
 
 class Line(NamedTuple):
-    """A line that is translated.
+    """A translated line.
 
     Attributes:
-        number: in the input, from 1.
-        translations: best first.
-        prefix: what its translation had to begin with.
-        beam: the tree of the search, if it was asked for.
+        number: line number in the input, from 1.
+        translations: the translations, best first.
+        prefix: the required beginning of the translation; "" for none.
+        beam: the tree of the search, if requested.
     """
 
     number: int
@@ -185,10 +185,10 @@ def records(write_line: Callable[[str], None], form: Format, line: Line) -> None
 def documents(
     write_line: Callable[[str], None], translator: Translator, head: str, shift: int, include: Sequence[str]
 ) -> Write:
-    """Write the document of each line (docs/translation-json.md).
+    """Return a function that writes the JSON document of a line (docs/translation-json.md).
 
     Raises:
-        UserError: there is no such detail.
+        UserError: `include` has an unknown detail.
     """
     from nmt.inspection.details import described_search, documented, forced_characters, included
     from nmt.inspection.document import Style
@@ -205,7 +205,7 @@ def documents(
 
 
 def links_below(write_line: Callable[[str], None], head: Head, shift: int, line: Line) -> None:
-    """Write the words of a line, and those of its translation, with their links."""
+    """Write the words of a line and of its translation, with their links."""
     best = line.translations[0]
     if best.weights is not None:
         word_links = links(best, head=head, shift=shift)
@@ -220,7 +220,7 @@ def links_of_words(write_line: Callable[[str], None], head: Head, shift: int, li
 
 
 def terms(write_line: Callable[[str], None], glossary: Glossary, vocabulary: Vocabulary, unit: str = "line") -> Write:
-    """Write a header, and for each term of each line whether its best translation uses it, and where."""
+    """Write a header; return a function that writes for each term of a line whether and where it is used."""
     write_line("\t".join((unit, "source", "target", "used", "characters", "reason")))
 
     def write(line: Line) -> None:
@@ -239,7 +239,7 @@ def terms(write_line: Callable[[str], None], glossary: Glossary, vocabulary: Voc
 def pictures(
     folder: Path, kind: str, head: Head, shift: int, view: Callable[[Translation], Translation | None]
 ) -> Write:
-    """Write a heatmap of the view of each line that has one; print each warning once."""
+    """Return a function that draws a heatmap of a line's view, if it has one; each warning is printed once."""
     from nmt.drawing.heatmap import figure
 
     warnings = set[str]()

@@ -1,8 +1,8 @@
-"""Output files of a long command, which keep what is written when the command is interrupted.
+"""Output files of a long command, which survive an interruption.
 
-The lines go to FILE.part, beside FILE. It becomes FILE at the end, and is packed then if FILE ends in .gz, .xz or .bz2.
-A command that is killed leaves it, and `resume=true` continues after its last whole line. FILE.part of a document is a
-journal of its sentences, and is deleted when the document is written.
+Lines are written to FILE.part next to FILE. At the end, FILE.part becomes FILE, compressed if FILE ends in .gz, .xz or
+.bz2. A killed command leaves FILE.part, and `resume=true` continues after its last complete line. FILE.part of a
+document is a journal of its sentences, and is deleted when the document is written.
 """
 
 import contextlib
@@ -17,22 +17,22 @@ from nmt.system.errors import UserError
 from nmt.system.files import PACKED, packing, replace_atomically, unwritable, usual_mode
 from nmt.system.terminal import print_message
 
-#: Whether to continue partial files: no, if there are any, or only if there are any.
+#: false: fail if partial files exist. auto: continue partial files if they exist. true: fail if none exist.
 Resume = Literal["false", "auto", "true"]
 
 
 class PartialFiles:
-    """The partial files of a command, each with one line for a line of the input.
+    """The partial files of a command, each with one line per line of the input.
 
     Attributes:
-        lines: the number of lines that are in all of them already.
+        lines: the number of lines that all partial files already have.
     """
 
     def __init__(self, outputs: Mapping[str, Path], resume: Resume, unit: str = "lines") -> None:
-        """Open the partial files of outputs by key, among them "output"; `unit` is what a line is, for messages.
+        """Open the partial files of `outputs`, which has the key "output"; messages call a line a `unit`.
 
         Raises:
-            UserError: there is nothing to resume, or something that must not be overwritten.
+            UserError: there is nothing to resume, or a partial file must not be overwritten.
             OSError: a file cannot be written.
         """
         self._unit = unit
@@ -60,21 +60,21 @@ class PartialFiles:
         return lines
 
     def writer(self, key: str) -> Callable[[str], None]:
-        """Return a function that writes a line to a file."""
+        """Return a function that appends a line to the file of `key`."""
         return lambda line: print(line, file=self._files[key])
 
     def lines_in(self, key: str) -> Iterator[str]:
-        """Yield the lines that are in a file already."""
+        """Yield the lines that the file of `key` already has."""
         with self._parts[key].open(encoding="utf-8", newline="\n") as file:
             yield from islice(file, self.lines)
 
     def flush(self) -> None:
-        """Write out all lines, so that a killed command leaves them."""
+        """Flush all files, so that no line is lost if the command is killed."""
         for file in self._files.values():
             file.flush()
 
     def publish(self) -> None:
-        """Replace the outputs by the partial files, the main one last."""
+        """Replace the outputs by the partial files, "output" last."""
         for file in self._files.values():
             file.close()
         for key in sorted(self._parts, key="output".__eq__):
@@ -94,16 +94,16 @@ class PartialFiles:
                 system.replace(part, output)
 
     def delete(self) -> None:
-        """Close and delete the files, whose lines are in the output in another form."""
+        """Close and delete the partial files; the output has their content in another form."""
         for key, file in self._files.items():
             file.close()
             self._parts[key].unlink()
         self._files, self._parts = {}, {}
 
     def keep(self) -> None:
-        """Close the files and say how to continue; remove them if no line is in all of them."""
+        """Close the files and print how to continue; delete the files if a file has no complete line."""
         for file in self._files.values():
-            with contextlib.suppress(OSError):  # of a full disk, which is said already
+            with contextlib.suppress(OSError):  # a full disk: already reported
                 file.close()
         parts = [part for part in self._parts.values() if part.exists()]
         lines = min(map(_whole_lines, parts), default=0)
@@ -118,7 +118,7 @@ class PartialFiles:
 
 @contextlib.contextmanager
 def partial_files(outputs: Mapping[str, Path], resume: Resume, unit: str = "lines") -> Iterator[PartialFiles]:
-    """Open partial files, which become the outputs if the context ends without an error.
+    """Open partial files, which replace the outputs if the context ends without an error.
 
     Raises:
         UserError: an output cannot be written; see also `PartialFiles`.
@@ -143,7 +143,7 @@ def _whole_lines(path: Path) -> int:
 
 
 def _opened(path: Path, lines: int) -> TextIO:
-    """Open a file to write after its first lines."""
+    """Open a file for writing after its first `lines` lines; the rest is cut off."""
     with path.open("a+b") as file:
         file.seek(0)
         for _ in range(lines):

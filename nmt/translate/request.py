@@ -30,7 +30,7 @@ DOCUMENTS = (
 )
 
 
-#: The endings of formats that are not read, and of those that their programs write as well.
+#: File endings of unsupported formats -> endings of supported formats to convert them to.
 _OTHERS = {".doc": ".docx", ".rtf": ".docx", ".pdf": ".docx", ".xls": ".xlsx", ".ods": ".xlsx", ".ppt": ".pptx"}
 
 
@@ -65,7 +65,7 @@ class Translating:
     resume: Any
 
     def __post_init__(self) -> None:
-        for key in ("input", "output"):  # standard input and output, as without them
+        for key in ("input", "output"):  # "-" means standard input or output, like no setting
             if getattr(self, key) == STANDARD:
                 object.__setattr__(self, key, None)
         self._check_endings()
@@ -99,7 +99,7 @@ class Translating:
             raise UserError(f"resume={self.resumes} needs a file to continue. Give output=FILE as well.")
 
     def _check_endings(self) -> None:
-        """Raise UserError for a document in a format that is not read, or an output that is a document alone."""
+        """Raise UserError if the input is an unsupported document, or only the output is a document."""
         if self.input_format == "lines" or self.input is None:
             return
         ending = self.input.suffix.lower()
@@ -117,7 +117,7 @@ class Translating:
 
     @functools.cached_property
     def doubts(self) -> DoubtModel | None:
-        """The model of the doubts that the output has; None for none (UserError if the run has none)."""
+        """The doubt model if the output shows doubts, else None (UserError if doubts=true and the run has no model)."""
         run = self.translator.runs[0]
         if self.translator.doubts:
             return need_doubts(run)
@@ -129,22 +129,22 @@ class Translating:
         return self.glossary is not None or bool(self.keep)
 
     def open_glossary(self, vocabulary: Vocabulary) -> Glossary | None:
-        """The terms that translations must use (UserError as `nmt.translation.term_files.open_glossary`)."""
+        """The terms that translations must use (UserError as for `nmt.translation.term_files.open_glossary`)."""
         return open_glossary(self.glossary, self.keep, vocabulary, self.translator.runs[0].languages)
 
     @functools.cached_property
     def pairs(self) -> TranslationMemory | None:
-        """The pairs that answer lines (UserError as `nmt.translation.translation_memory.open_memory`)."""
+        """The translation memory (UserError as for `nmt.translation.translation_memory.open_memory`)."""
         return open_memory(self.memory, self.translator.runs[0].languages)
 
     @property
     def keeps_beam(self) -> bool:
-        """Whether the tree of each search is wanted, so that each line is searched alone."""
+        """Whether the output has the tree of each search. Each line is then searched alone."""
         return self.format == "json" and "beam" in self.include
 
     @property
     def converses(self) -> bool:
-        """Whether lines are typed into a terminal, and their translations are shown there."""
+        """Whether the session is interactive: lines are typed into a terminal, which shows their translations."""
         streams = sys.stdin, sys.stdout
         return self.input is self.output is None and all(stream is not None and stream.isatty() for stream in streams)
 
@@ -155,7 +155,7 @@ class Translating:
 
     @property
     def files(self) -> dict[str, Path]:
-        """The output files that are kept when the command is interrupted, by key; none without `output`."""
+        """The output files that survive an interruption, by key; empty without `output`."""
         if self.output is None or not is_replaceable(self.output):
             return {}
         outputs = {"output": self.output, "alignments": self.alignments}
@@ -163,12 +163,12 @@ class Translating:
 
     @property
     def is_document(self) -> bool:
-        """Whether the input is a document by its ending, and no lines."""
+        """Whether the input is a document rather than plain lines, by its file ending."""
         return self.input_format == "auto" and self.input is not None and self.input.suffix.lower() in DOCUMENTS
 
     @property
     def lines_only(self) -> list[str]:
-        """The settings that are given and that a document cannot have."""
+        """The given settings that are for lines only, as "key=value"."""
         usual = {"format": "text", "scores": False, "prefix": None, "alignments": None, "heatmaps": None}
         usual |= {"tags": "none"}
         return [f"{key}={getattr(self, key)}" for key, value in usual.items() if getattr(self, key) != value]
@@ -181,19 +181,19 @@ class Translating:
 
     @property
     def notes_on_runs(self) -> list[str]:
-        """What to say of runs that are hardly trained; of several with their folders."""
+        """Notes on runs that are hardly trained; with several runs, each note begins with its folder."""
         runs = [run.files for run in self.translator.runs]
         notes = [(str(run.folder), note) for run in runs if (note := hardly_trained(run))]
         return [note if len(runs) == 1 else f"{folder}: {note}" for folder, note in notes]
 
     @property
     def only_text(self) -> bool:
-        """Whether no numbers of the model are wanted. The places of tags do not need exact ones."""
+        """Whether the output shows no numbers of the model. Tags are placed by weights, but need no exact weights."""
         return not (self._shows_weights or self.scores)
 
     @property
     def keeps_weights(self) -> bool:
-        """Whether translations have weights."""
+        """Whether translations need attention weights."""
         return self._shows_weights or self.tags != "none"
 
     @property

@@ -1,4 +1,4 @@
-"""From lines to translated lines: a file, or a pipe whose lines are translated as they arrive."""
+"""Translation of the lines of a file or of a pipe; lines of a pipe are translated as they arrive."""
 
 import contextlib
 import dataclasses
@@ -41,10 +41,10 @@ CHUNK = 2000  # maximum number of lines in memory
 
 
 def translate(request: Translating) -> int:
-    """Translate `input` to `output`; nothing but translations goes to standard output.
+    """Translate `input` to `output` and return the exit status; only translations go to standard output.
 
-    What is written to a file is kept when the command is interrupted, and `resume` goes on from there. Under torchrun
-    all processes translate, and the leader reads and writes.
+    Lines written to a file survive an interruption, and `resume` continues after them. Under torchrun, all processes
+    translate; only the leader reads and writes.
     """
     with few_collections(), decoding(request.encoding, "encoding"):
         if request.input is not None and request.is_document:
@@ -79,7 +79,7 @@ def _translate(request: Translating, opened: Callable[[], Translator]) -> int:
 
 
 def _partial_files(request: Translating, translator: Translator, stack: contextlib.ExitStack) -> PartialFiles | None:
-    """The partial files of the request; none if lines cannot be counted, because each has several translations."""
+    """The partial files of the request; None without output files, or if a line has several translations."""
     countable = translator.search.nbest == 1 or request.format == "json"
     if request.resumes != "false" and not countable:
         raise UserError(f"resume={request.resumes} needs one translation a line. Leave out resume= or search.nbest=.")
@@ -87,7 +87,7 @@ def _partial_files(request: Translating, translator: Translator, stack: contextl
 
 
 def _check_attention(request: Translating, translator: Translator) -> None:
-    """UserError if the request needs attention, and the run has none."""
+    """Raise UserError if the request needs attention and the run has none; print notes on weaker needs."""
     if request.draws_weights and not translator.attends:
         raise UserError(
             "alignments=, heatmaps= and show=links need attention, but this run has none (decoder=none). Leave them "
@@ -108,7 +108,7 @@ def _check_attention(request: Translating, translator: Translator) -> None:
 def _writers(
     request: Translating, translator: Translator, files: PartialFiles | None, stack: contextlib.ExitStack
 ) -> list[Write]:
-    """Writers of records, links and heatmaps of a line."""
+    """The functions that write the records, links and heatmaps of a line."""
     pictured = pictured_head(request.view, request.head, translator) if request.heatmaps is not None else AUTO
     head = _head(request, translator)
     writers: list[Write]
@@ -117,7 +117,7 @@ def _writers(
         return files.writer(key) if files is not None and key in request.files else writer(stack, path)
 
     written = line_writer("output", request.output)
-    # What is written on a terminal must not command it.
+    # Text on a terminal must not contain control sequences.
     output = (lambda record: written(visible(record))) if request.converses else written
     if request.format == "json":
         named, _ = choose_head(translator.heads, head)
@@ -143,7 +143,7 @@ def _writers(
 
 
 class _Work:
-    """The translation of an input, chunk by chunk, from where an interrupted command has stopped."""
+    """Translates an input chunk by chunk, and resumes where an interrupted command has stopped."""
 
     def __init__(
         self,
@@ -155,7 +155,7 @@ class _Work:
     ) -> None:
         self.request, self.translator, self.glossary, self.files = request, translator, glossary, files
         self.done = 0 if files is None else files.lines
-        self.fewer = 0  # lines with fewer translations than were asked for
+        self.fewer = 0  # lines with fewer translations than search.nbest
         self.prefixes = _Prefixes(request.prefix, stack)
         self.follower = Follower(translator.context_sentences, request.documents)
         self.progress = stack.enter_context(LineProgress(request.input, self.done, has_bar=bool(request.files)))
@@ -168,7 +168,7 @@ class _Work:
         self._stack = stack
 
     def do(self, writers: Sequence[Write]) -> None:
-        """Translate the lines that are not done."""
+        """Translate the remaining lines, and pass each to all writers."""
         for lines in self._chunks():
             requests = self._take(lines)
             batches = -(-len(lines) // (self.translator.batch_sentences * self.translator.processes.count))
@@ -199,7 +199,7 @@ class _Work:
             note_one_document(self.done)
 
     def _translated(self, requests: Sequence[Request], begins: Callable[[], None]) -> Iterator[Line]:
-        """The next lines, translated; one at a time if the tree of each search is wanted."""
+        """Yield the next lines with their translations; for search trees, lines are searched one by one."""
         first = self.done + 1
         keep = functools.partial(keep_words, self.translator) if self.request.translator.keep_words else list
         if not self.request.keeps_beam:
@@ -223,7 +223,7 @@ class _Work:
             yield Line(number, translations, request.prefix, beam)
 
     def _take(self, lines: Sequence[str]) -> list[Request]:
-        """The next lines with their prefixes and contexts."""
+        """The requests for the next lines, with their prefixes and contexts."""
         given = self.prefixes.take(len(lines))
         texts = [plain_text(line) for line in lines] if self.request.tags == "html" else lines
         self._warn_all(self.watch.add(texts))
@@ -232,7 +232,7 @@ class _Work:
         return [Request(*each, glossary=self.glossary, memory=self.request.pairs) for each in asked]
 
     def _chunks(self) -> Iterator[list[str]]:
-        """Lists of lines that are not done: full lists from a file, the lines that have arrived from a pipe."""
+        """Yield lists of the remaining lines: full lists from a file; from a pipe, the lines that have arrived."""
         path = self.request.input or STANDARD
         if self.request.converses:
             yield from typed(f"{self.request.translator.runs[0].languages[0]}> ", self.decoder)
@@ -249,12 +249,12 @@ class _Work:
                     "text with resume=true."
                 )
             print_message(f"{self.done:,} lines are translated already.")
-        most = 1 if self.request.keeps_beam else CHUNK  # lines that are searched alone are saved one by one
+        most = 1 if self.request.keeps_beam else CHUNK  # lines that are searched one by one are saved one by one
         awaited = path == STANDARD or (self.files is None and not is_regular(path))
         yield from arriving(lines, most) if awaited else full(lines, most)
 
     def _say_unlike(self) -> None:
-        """Say what in the lines so far the training text did not have."""
+        """Print warnings and notes on lines that differ from the training text."""
         self._warn_all(self.watch.notes())
         for note in self.unseen.note():
             self.progress.say(f"note: {visible(note)}")
@@ -268,7 +268,7 @@ class _Work:
 
 
 def _head(request: Translating, translator: Translator) -> str:
-    """The head of links and heatmaps; for head=auto with a note if the model has several layers."""
+    """The head for links and heatmaps; for head=auto, a note is printed if the model has several layers."""
     of_pictures = request.heatmaps is not None and (request.view != "cross" or names_all(request.head))
     head, reason = choose_head(translator.heads, AUTO if of_pictures else request.head)
     if reason == "set" or len(translator.heads.names) < 2:
@@ -284,7 +284,7 @@ def _head(request: Translating, translator: Translator) -> str:
 
 
 class _Prefixes:
-    """The lines of the prefix file, one per line to translate; none without such a file."""
+    """The lines of the prefix file, one per line to translate; empty without a prefix file."""
 
     def __init__(self, path: Path | None, stack: contextlib.ExitStack) -> None:
         self.path, self.count = path, 0

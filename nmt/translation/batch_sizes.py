@@ -1,4 +1,4 @@
-"""How large the batches of a search are on a GPU: as many sentences as its memory holds, padded to a few sizes."""
+"""Batch sizes of a search: on a GPU as many sentences as its free memory holds, padded to a few sizes."""
 
 import itertools
 import math
@@ -17,17 +17,17 @@ from nmt.translation.request import SourcePart
 if TYPE_CHECKING:
     from nmt.translation.translator import Translator
 
-#: The most sentences of a batch whose size nobody has chosen, on a CPU and on a GPU (docs/gpu.md).
+#: The default maximum number of sentences per batch on a CPU and on a GPU (docs/gpu.md).
 ON_CPU, ON_GPU = 128, 1024
-#: The share of the free memory that a batch may take by `bytes_per_sentence`, which counts what takes most.
+#: The share of the free memory for a batch: `bytes_per_sentence` counts only the largest tensors.
 SHARE = 0.6
 
 
 def bytes_per_sentence(model: Seq2Seq, beam: int, slots: int, steps: int, weights: bool) -> int:
-    """About how many bytes a search needs for a sentence of so many slots and steps: an upper bound.
+    """Approximate upper bound of the bytes that a search needs for a sentence of `slots` slots and `steps` steps.
 
-    A hypothesis has four versions of its logits, two of its energies with each slot, and in self-attention three of
-    what is kept of each step. With `weights`, those of all steps are kept.
+    A hypothesis has four copies of its logits, two of its energies for each slot, and three of the keys and values that
+    self-attention caches at each step. With `weights`, it also has the attention weights of all steps.
     """
     weights_of = itertools.chain(model.encoder.parameters(), model.decoder.parameters())
     width = max(max(weight.shape) for weight in weights_of if weight.ndim > 1)
@@ -38,12 +38,12 @@ def bytes_per_sentence(model: Seq2Seq, beam: int, slots: int, steps: int, weight
 
 
 def batches_of(translator: "Translator", lengths: Sequence[int], order: Sequence[int]) -> list[Sequence[int]]:
-    """The batches of parts with these numbers of tokens, in an order from the longest on."""
+    """Batches of the rows in `order`, which sorts parts of `lengths` tokens from the longest to the shortest."""
     compute, search = translator.compute, translator.search
     if not translator.fits or not compute.on_gpu:
         return split(order, translator.batch_sentences, compute.parallel_searches)
     free, batches, start = compute.free_memory() * SHARE, list[Sequence[int]](), 0
-    # Each process has one batch at least.
+    # At least one batch for each process.
     most = min(translator.batch_sentences, -(-len(order) // translator.processes.count))
     while start < len(order):
         rows = order[start : start + most]
@@ -56,9 +56,9 @@ def batches_of(translator: "Translator", lengths: Sequence[int], order: Sequence
 
 
 def room_for(translator: "Translator", parts: Sequence[SourcePart]) -> Room | None:
-    """Room for parts that are searched in tensors of fixed shapes; None where they are not.
+    """The fixed tensor shapes for a search of these parts; None if the search does not use fixed shapes.
 
-    A prefix, a glossary, pinned attention, previous sentences or a shortlist make other shapes.
+    Prefixes, glossaries, pinned attention, previous sentences and shortlists have variable shapes.
     """
     if translator.replays is None or translator.shortlist is not None or not Replays.beam_of(translator.search):
         return None
@@ -70,7 +70,7 @@ def room_for(translator: "Translator", parts: Sequence[SourcePart]) -> Room | No
 
 
 def padded_batch(sources: Sequence[Sequence[int]], room: Room | None) -> Batch:
-    """A batch of sources, on the CPU; with `room`, padded to it with sentences that are empty."""
+    """A batch of sources on the CPU; with `room`, padded to its shape with empty sentences and padded slots."""
     batch = make_batch(sources if room is None else [*sources, *itertools.repeat([], room.rows - len(sources))])
     more = 0 if room is None else room.slots - batch.source.shape[1]
     source, mask = batch.source, batch.source_mask

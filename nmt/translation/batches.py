@@ -1,7 +1,7 @@
-"""The batches of a translation: searched by the threads of one process, or shared among the processes of torchrun.
+"""The batches of a translation, distributed over the threads of a process and over the processes of torchrun.
 
-Batches are the same however many processes search them, so the translations are the same, too. The leader has the text
-and gets all results; the others only search what it sends.
+The batches, and so the translations, do not depend on the number of processes. The leader has the text and gets all
+results; the other processes only search the batches that it sends.
 """
 
 import time
@@ -15,12 +15,12 @@ from nmt.search import Hypothesis
 from nmt.system.processes import Processes
 
 REPORT_SECONDS = 30  # between progress reports on lines in parts
-#: From a batch of parts of sentences to the n-best list of each.
+#: Searches a batch of parts of sentences; returns the n-best list of each part.
 SearchBatch = Callable[[Sequence[Any]], list[list[Hypothesis]]]
 
 
 def split(rows: Sequence[int], most: int, searches: int) -> list[Sequence[int]]:
-    """Batches of at most `most` rows, in order; several searches get equally many batches of almost one size."""
+    """Split rows into batches of at most `most`, in order; several searches get equally many batches each."""
     count = -(-len(rows) // most)
     if count > 1 and searches > 1:
         count = -(-count // searches) * searches
@@ -35,14 +35,14 @@ def search_batches(
     searches: int = 1,
     report: Callable[[str], None] | None = None,
 ) -> list[list[list[Hypothesis]]]:
-    """The n-best lists of every batch, in order. With several processes, the leader calls this and the others `follow`.
+    """Search all batches; return the n-best lists of each. The leader calls this, other processes call `follow`.
 
     Args:
-        batches: parts of sentences.
-        search: of one batch; several threads may call it at once.
-        processes: every process searches every `count`-th batch.
-        searches: how many batches each process searches at once, in threads.
-        report: called with the progress every half minute.
+        batches: batches of parts of sentences.
+        search: searches one batch; several threads may call it at once.
+        processes: the processes that share the batches; each searches every `count`-th batch.
+        searches: number of threads per process, each of which searches one batch at a time.
+        report: called with the progress every 30 seconds.
 
     Raises:
         LostProcessError: another process has ended.
@@ -81,10 +81,10 @@ def _searched(
     searches: int,
     report_done: Callable[[Sequence[Any]], None] = lambda _: None,
 ) -> dict[int, list[list[Hypothesis]]]:
-    """The n-best lists of some batches; `report_done` is called with each batch that is done.
+    """Search the batches `numbers`; return their n-best lists by number. Call `report_done` with each finished batch.
 
-    A thread that searches a batch alone waits for nobody. Threads that share each product wait for the slowest one
-    several times in a step, and one of them does what is not a product.
+    One thread per batch is faster than several threads per matrix product: these wait for each other several times per
+    step, and all operations that are not products run on one thread.
     """
     results = {}
     searches = min(searches, len(numbers))

@@ -1,4 +1,4 @@
-"""Previous sentences for the translator: as tokens to translate with, and as part of what a translation looked at."""
+"""Previous sentences as context: their tokens for the translator, and the attention weights on them."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ Tokens = list[list[int]]
 
 
 def encoded(tokenizer: Tokenizer, contexts: Sequence[Sequence[str]], sentences: int, most: int) -> list[Tokens]:
-    """The tokens of the last `sentences` of each context, cut after `most` pieces; each sentence is encoded once."""
+    """The tokens of the last `sentences` of each context, cut after `most`; a repeated sentence is encoded once."""
     if not sentences:
         return [[] for _ in contexts]
     trimmed = [context[-sentences:] for context in contexts]
@@ -27,7 +27,7 @@ def checked(sentences: int, trained: int) -> int:
     """The number of previous sentences to show a model; -1 means as many as in training.
 
     Raises:
-        UserError: more than it was trained with.
+        UserError: the number is larger than in training.
     """
     if sentences > trained:
         raise UserError(
@@ -38,7 +38,7 @@ def checked(sentences: int, trained: int) -> int:
 
 
 def context_sentences(tokenizer: Tokenizer, texts: Sequence[str], tokens: Tokens) -> list[ContextSentence]:
-    """The sentences with their pieces, whose tokens may be fewer than those of the texts."""
+    """The last sentences of `texts` with their pieces, one for each item of `tokens`, which may be fewer."""
     end = SPECIAL_PIECES[EOS]
     return [
         ContextSentence(text, [*tokenizer.source.pieces(ids), end], [*tokenizer.source.spans(ids, text), None])
@@ -49,7 +49,7 @@ def context_sentences(tokenizer: Tokenizer, texts: Sequence[str], tokens: Tokens
 def weights_of_context(
     weights: npt.NDArray[np.float32] | None, slots: int, context: Sequence[ContextSentence]
 ) -> npt.NDArray[np.float32] | None:
-    """The context's columns [H, T, X] of weights whose first `slots` columns are the source's; None if none are."""
+    """The weights [H, T, X] on the context, which follow the `slots` columns of the source; None without them."""
     count = sum(len(sentence.pieces) for sentence in context)
     if weights is None or not count or weights.shape[2] < slots + count:
         return None
@@ -57,9 +57,9 @@ def weights_of_context(
 
 
 def with_context(translation: Translation) -> Translation | None:
-    """The translation of the context and its source as one text, with the weights of all; None without such weights.
+    """The translation with its context and source joined to one source text; None without weights on the context.
 
-    Sentences of the context are separated by a space. It is drawn, and its words are found, like any translation.
+    Sentences are separated by a space. The result can be drawn, and its words found, like any translation.
     """
     if translation.weights is None or translation.context_weights is None:
         return None

@@ -1,8 +1,8 @@
-"""Forced decoding of existing translations: which source pieces does each target piece come from?
+"""Forced decoding of existing translations: attention weights or saliency of the source pieces for each target piece.
 
-Attention and saliency return [B, H, T, S] with a row for each target piece: the attention weights of the step that
-predicts it, or the saliency of the source pieces for it. `look` returns the weights of self-attention as well. `pins`
-are those of each sentence, () for none. The translator batches the sentences.
+`attention` and `saliency` return [B, H, T, S] with a row for each target piece: the attention weights of the step that
+predicts this piece, or the saliency of the source pieces for it. `look` also returns the weights of self-attention.
+`pins` has the pins of each sentence, () for none. The translator batches the sentences.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from nmt.model.layered import all_heads
 class Forced(NamedTuple):
     """Log-probabilities [B, T] of the target tokens, zero at padding, and weights or saliency [B, H, T, S].
 
-    `others` has the log-probabilities of the most probable other tokens at the same places.
+    `others` [B, T] has the log-probability of the most probable other token at the same place.
     """
 
     log_probs: Tensor
@@ -30,7 +30,7 @@ class Forced(NamedTuple):
 
 
 class Looks(NamedTuple):
-    """The weights of every attention of a model, with its H heads over all layers; None where there is no such one.
+    """The weights of every kind of attention of a model, for its H heads over all layers; None for a missing kind.
 
     Rows are queries, columns are keys. Rows sum to one unless a window has a factor; padded keys have weight zero. Rows
     of padded queries mean nothing. Names of heads are `Encoder.heads`, `Decoder.self_heads` and `Decoder.heads`.
@@ -38,10 +38,10 @@ class Looks(NamedTuple):
     encoder [B, H, S, S]: self-attention of the encoder.
     decoder [B, H, T, T]: masked self-attention of the decoder. Row t predicts target piece t. Column t is the decoder's
         input at step t: the beginning of the sentence for 0, else target piece t - 1.
-    cross [B, H, T, S]: attention of the decoder to the source. Slots of previous sentences follow its own, if the
-        decoder attends to these.
-    context [B, H, T, X]: where previous sentences were merged into the slots of the source instead, the share of each
-        of their tokens in what step t read: the sum over slots of the slot's weight times the token's share in it.
+    cross [B, H, T, S]: attention of the decoder to the source. If the decoder attends to previous sentences, their
+        slots follow the slots of the source.
+    context [B, H, T, X]: if previous sentences are merged into the slots of the source instead, the share of each
+        context token in the context vector of step t: the sum over slots of the slot's weight times the token's share.
     """
 
     encoder: Tensor | None
@@ -51,7 +51,7 @@ class Looks(NamedTuple):
 
 
 def look(model: Seq2Seq, batch: Batch, pins: Sequence[Pins] = ()) -> Looks:
-    """The weights of all attention while the model reads the sources and predicts the targets."""
+    """Return the weights of all attention while the model reads the sources and predicts the targets."""
     with torch.no_grad(), observing(model) as seen:
         decoded: Decoded = model(Source.of(batch, pins), batch.target_in)
         before = model.before(batch.context)
@@ -73,13 +73,13 @@ def look(model: Seq2Seq, batch: Batch, pins: Sequence[Pins] = ()) -> Looks:
 
 
 def _over_steps(weights: Sequence[Tensor]) -> Tensor:
-    """The weights [B, H, T, T] of masked self-attention, of all steps or of one after the other, [B, H, 1, t] each."""
+    """The weights [B, H, T, T] of masked self-attention, from one tensor for all steps or one [B, H, 1, t] per step."""
     most = weights[-1].shape[-1]
     return torch.cat([nn.functional.pad(each, (0, most - each.shape[-1])) for each in weights], 2)
 
 
 def attention(model: Seq2Seq, batch: Batch, pins: Sequence[Pins] = ()) -> Forced:
-    """The attention weights; None for a model without attention."""
+    """Forced decoding with attention weights; `weights` is None for a model without attention."""
     with torch.no_grad():
         decoded = model(Source.of(batch, pins), batch.target_in)
         log_probs, others = _log_probs(model, decoded, batch)
@@ -93,20 +93,20 @@ def saliency(
     words: Tensor | None = None,
     check: Callable[[], None] = lambda: None,
 ) -> Forced:
-    """Gradient times input: the influence of each source piece on each target piece, for any model.
+    """Forced decoding with saliency, gradient times input: the influence of each source piece on each target piece.
 
     psi(x_j, y_t) = sum_d x_jd * d log p(y_t | y_<t, x) / d x_jd with x_j the embedding of source piece j: the word
     saliency of Ding, Xu and Koehn 2019, "Saliency-driven word alignment interpretation for neural machine translation",
-    which is the gradient with respect to a factor that scales the embedding. Here it is the gradient of log p, not of
-    p, which only scales a row. It has a sign, unlike the mean absolute gradient of Li et al. 2016. The result has one
-    head. Each target position takes one backward pass. With `words` [W, T], the shares of the target pieces in W words,
-    it is the saliency for each word, the sum over its pieces: one pass for each word. `check` is called between passes.
+    which is the gradient with respect to a factor that scales the embedding. Here the gradient is of log p instead of
+    p, which only scales each row. Saliency has a sign, unlike the mean absolute gradient of Li et al. 2016. The result
+    has one head. Each target position takes one backward pass. `words` [W, T] has the shares of the target pieces in W
+    words; rows are then sums over the pieces of a word, with one pass per word. `check` is called between passes.
 
-    The deviation by which a LayerNorm divides counts as a constant (Ali et al. 2022, "XAI for Transformers: better
-    explanations through conservative propagation", section 4.2): a normalised vector does not depend on its length, so
-    that the gradient would say next to nothing of a pre-normalised Transformer's words.
+    The standard deviation by which LayerNorm divides is treated as a constant (Ali et al. 2022, "XAI for Transformers:
+    better explanations through conservative propagation", section 4.2). A normalised vector does not depend on the
+    length of its input, so otherwise the saliency would say almost nothing about the words of a pre-norm Transformer.
     """
-    # cuDNN has backward passes of recurrent layers for models in training mode only.
+    # cuDNN supports the backward pass of recurrent layers in training mode only.
     no_cudnn = torch.backends.cudnn.flags(enabled=False)
     with torch.enable_grad(), no_cudnn, _constant_deviations(model), model.kernels():
         embedded = model.source_embedding(batch.source).detach().requires_grad_()
@@ -117,14 +117,14 @@ def saliency(
         shares = torch.eye(log_probs.shape[1], device=log_probs.device) if words is None else words
         for number, row in enumerate(shares, 1):
             check()
-            # Sentences are independent, so one pass computes the position in all of them.
+            # Sentences are independent, so one pass computes this position for the whole batch.
             (gradient,) = torch.autograd.grad((log_probs * row).sum(), embedded, retain_graph=number < len(shares))
             rows.append((embedded.detach() * gradient).sum(2))
     return Forced(log_probs.detach(), torch.stack(rows, 1).unsqueeze(1), others)
 
 
 def _constant_deviations(model: Seq2Seq) -> contextlib.ExitStack:
-    """Let no gradient flow through the deviations of layer normalisation."""
+    """Stop gradients through the standard deviations of layer normalisation until the context ends."""
 
     def normalised(norm: nn.Module, arguments: tuple[Tensor, ...], _: Tensor) -> Tensor:
         assert isinstance(norm, nn.LayerNorm)
@@ -140,7 +140,7 @@ def _constant_deviations(model: Seq2Seq) -> contextlib.ExitStack:
 
 
 def _log_probs(model: Seq2Seq, decoded: Decoded, batch: Batch) -> tuple[Tensor, Tensor]:
-    """Those of the target tokens and of the most probable other ones, [B, T], zero at padding."""
+    """Log-probabilities of the target tokens and of the most probable other tokens, [B, T] each, zero at padding."""
     mask = batch.target_mask
     log_probs = torch.log_softmax(model.target_logits(decoded, mask), -1)
     targets = batch.target_out[mask].unsqueeze(1)

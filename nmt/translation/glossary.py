@@ -1,8 +1,8 @@
-"""A glossary: which terms stand in a sentence, and how each must be translated.
+"""A glossary: finds the terms of a sentence, and constrains search to use their translations.
 
-    sentence -find-> Match(begin, end, targets) -constraints-> what search must say
+    sentence -find-> Match(begin, end, targets) -constraints_of-> Constraint of a search
 
-The same engine keeps what must not be translated: a placeholder is a term that is its own translation.
+The same code keeps text that must not be translated: a placeholder is a term that is its own translation.
 """
 
 import functools
@@ -17,7 +17,7 @@ from nmt.text.spans import Span
 from nmt.text.tokenizer import UNK, Vocabulary
 from nmt.text.word_edges import without_space, word_edges
 
-#: What is kept as it is.
+#: Kinds of text that stay untranslated.
 Keep = Literal["placeholders", "numbers"]
 _PATTERNS: Mapping[Keep, str] = {
     "placeholders": "|".join(
@@ -39,9 +39,9 @@ class Match(NamedTuple):
     """A term in a sentence.
 
     Attributes:
-        begin, end: its characters.
-        targets: its translations, one of which must be used.
-        verbatim: whether it is kept as it is.
+        begin, end: the characters of the term in the sentence, [begin, end).
+        targets: its translations; the translation of the sentence must use one.
+        verbatim: whether the term stays untranslated.
     """
 
     begin: int
@@ -51,7 +51,7 @@ class Match(NamedTuple):
 
 
 class Use(NamedTuple):
-    """A term in a translation: the match, and the characters of the translation or why there are none."""
+    """The use of a term: the match, and its characters [begin, end) in the translation, or None and the reason."""
 
     match: Match
     span: Span | None
@@ -59,7 +59,7 @@ class Use(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A term: its source forms, its target forms, and its place in messages."""
+    """A term: its source forms, its target forms, and its place for messages, such as a file and line."""
 
     sources: Sequence[str]
     targets: Sequence[str]
@@ -67,23 +67,23 @@ class Entry(NamedTuple):
 
 
 class Glossary:
-    """Terms to translate in a certain way, and kinds of text to keep.
+    """Terms with required translations, and kinds of text that stay untranslated.
 
-    A term matches whole words, without regard to case unless it has capitals. A longer match takes precedence.
+    A term matches whole words; a term without capitals matches in any case. Longer matches take precedence.
     """
 
     def __init__(self, entries: Iterable[Entry] = (), keep: Sequence[Keep] = ()) -> None:
-        """`keep` has the kinds of text to keep.
+        """`keep` has the kinds of text that stay untranslated.
 
         Raises:
-            UserError: a term is blank or has two translations.
+            UserError: a term is blank or has two translations, or a kind is unknown.
         """
         self.entries = list(entries)
         for kind in keep:
             if kind not in _PATTERNS:
                 raise UserError(f"keep={kind}: must be one of {', '.join(get_args(Keep))}.")
         self._verbatim = re.compile("|".join(_PATTERNS[kind] for kind in _PATTERNS if kind in keep)) if keep else None
-        #: By the first word, without case: the words of terms with their entries, the longest first.
+        #: Case-folded first word -> the words and entries of the terms that begin with it, the longest first.
         self._terms: dict[str, list[tuple[list[str], Entry]]] = {}
         seen: dict[str, Entry] = {}
         for entry in self.entries:
@@ -122,7 +122,7 @@ class Glossary:
         return sorted(taken)
 
     def check(self, vocabulary: Vocabulary) -> None:
-        """Raise UserError if a model cannot write a term."""
+        """Raise UserError if the target vocabulary has no pieces for a term."""
         for entry in self.entries:
             for form in entry.targets:
                 if not _writes(vocabulary, form):
@@ -132,7 +132,7 @@ class Glossary:
 
 
 def _words(text: str) -> list[tuple[str, Span]]:
-    """The words and marks of a text with their characters; each character where words have no spaces between."""
+    """The words and punctuation marks of a text with their spans; single characters in scripts without spaces."""
     words: list[tuple[str, Span]] = []
     for word in _WORD.finditer(text):
         begin = word.start()
@@ -144,7 +144,7 @@ def _words(text: str) -> list[tuple[str, Span]]:
 
 
 def _unspaced(letter: str) -> bool:
-    """Whether a letter is of a script without spaces between words."""
+    """Whether a letter belongs to a script without spaces between words."""
     name = script(letter)
     return name in ("Hiragana", "Katakana") or (name in LANGUAGES and name != "Hangul")
 
@@ -157,7 +157,7 @@ def _writes(vocabulary: Vocabulary, text: str) -> bool:
 def constraints_of(
     matches: Sequence[Match], text: str, spans: Sequence[Span | None], vocabulary: Vocabulary
 ) -> list[Constraint]:
-    """What the translation of a part of a text must say: the terms whose pieces, with these spans, are all in it."""
+    """Constraints for a part of a text whose pieces have these spans: the terms that lie completely in the part."""
     if not matches:
         return []
     constraints = []
@@ -169,7 +169,7 @@ def constraints_of(
         forms = [_alternatives(form, vocabulary, match.verbatim, glued) for form in match.targets]
         alternatives = [tokens for ways in forms for tokens in ways]
         if slots and inside and alternatives:
-            # A foreign tokenizer may write no space before the first word.
+            # Tokenizers of other programs may have no space before the first word.
             begins = any(word_edges(vocabulary)[0][tokens[0]] for tokens in alternatives)
             constraints.append(Constraint(alternatives, slots, begins and _is_whole(match, text, vocabulary)))
     return constraints
@@ -184,9 +184,9 @@ def _writes_spaces(vocabulary: Vocabulary) -> bool:
 
 
 def _is_whole(match: Match, text: str, vocabulary: Vocabulary) -> bool:
-    """Whether the translation of a term is words: in a script with spaces, and not beside letters that are kept.
+    """Whether the translation of a term must be whole words: not in text without spaces, nor glued to other letters.
 
-    Between words of a text with spaces, a term in a script without them is a word, too.
+    A term in a script without spaces is also a whole word if the model's texts have spaces.
     """
     beside = text[match.begin - 1 : match.begin] + text[match.end : match.end + 1]
     unspaced = any(_unspaced(form[0]) or _unspaced(form[-1]) for form in match.targets)
@@ -194,7 +194,7 @@ def _is_whole(match: Match, text: str, vocabulary: Vocabulary) -> bool:
 
 
 def _alternatives(form: str, vocabulary: Vocabulary, verbatim: bool, glued: bool) -> list[tuple[int, ...]]:
-    """The ways to write a term: as a word, within text without spaces or after a bracket, and at the beginning."""
+    """Token sequences for a term: as a word, without a leading space, and with a capital at the start of a sentence."""
     forms = [form] if verbatim or form != form.lower() else [form, form[0].upper() + form[1:]]
     ways = []
     for each in forms:
@@ -207,11 +207,11 @@ def _alternatives(form: str, vocabulary: Vocabulary, verbatim: bool, glued: bool
 
 
 def uses(glossary: Glossary, source: str, text: str, vocabulary: Vocabulary) -> list[Use]:
-    """The terms of a source and where each stands in its translation, in the order of the source."""
+    """The terms of a source in order, each with its place in the translation, or the reason why it is missing."""
     uses_by_number: dict[int, Use] = {}
     taken: list[Span] = []
     matches = glossary.find(source)
-    # The longest first: "York" must not take a part of "New York".
+    # The longest first: "York" must not match a part of "New York".
     for number, match in sorted(enumerate(matches), key=lambda each: -max(map(len, each[1].targets))):
         whole = _is_whole(match, source, vocabulary)
         pattern = "|".join(_pattern(form, whole) for form in sorted(match.targets, key=len, reverse=True))

@@ -1,7 +1,7 @@
-"""The output layer of search in int8: docs/benchmarks.md, "Translating in bfloat16 and int8".
+"""The output layer in int8 for search: docs/benchmarks.md, "Translating in bfloat16 and int8".
 
-Weights and features have a scale for each row, so that a translation does not depend on those beside it (dynamic
-quantisation). oneDNN multiplies.
+Each row of weights and of features has its own scale (dynamic quantisation), so that a translation does not depend on
+the other sentences of its batch. oneDNN computes the products.
 """
 
 import torch
@@ -9,17 +9,17 @@ from torch import Tensor, nn
 
 
 class Int8Linear(nn.Linear):
-    """A linear layer for inference on a CPU, x W^T + b with W and x in 8 bits, added up in 32.
+    """A linear layer for inference on a CPU, x W^T + b with W and x in 8 bits and 32-bit accumulators.
 
-    `weight` and `bias` are those of the layer that it stands for.
+    `weight` and `bias` are the parameters of the layer that it replaces.
     """
 
     def __init__(self, layer: nn.Linear) -> None:
-        """A copy of the layer's values in int8; later changes of them have no effect."""
+        """Copy the layer's weights in int8; later changes of the weights have no effect."""
         nn.Module.__init__(self)
         self.in_features, self.out_features = layer.in_features, layer.out_features
         self.weight, self.bias = layer.weight, layer.bias
-        # Without VNNI, products are added up in pairs of 16 bits, which 8 bits times 8 bits may exceed.
+        # Without VNNI, pairs of products are summed in 16 bits, which two full 8-bit products would overflow.
         self.levels = 127 if torch.cpu._is_vnni_supported() else 63
         exact = layer.weight.detach().float()
         scales = exact.abs().amax(1).clamp_min(torch.finfo(torch.float32).tiny) / 127

@@ -1,7 +1,7 @@
-"""The words before a pinned step, which stay those that a translator writes without the pins.
+"""Translations with pins keep the words that the translator writes before the first pin without pins.
 
-Pins name steps by number. A search that is free from the start may write other words before such a step, so that the
-pin holds for another word.
+A pin names its step by number. An unconstrained search might write other words before this step, and the pin would
+apply to another word.
 """
 
 from collections.abc import Sequence
@@ -14,15 +14,15 @@ from nmt.translation.views import can_look
 
 
 def beginning(tokens: Sequence[int]) -> Prefix:
-    """What makes a translation begin with these tokens."""
+    """The prefix of a translation that begins with these tokens."""
     return [{token: at} for at, token in enumerate(tokens, 1)]
 
 
 def keep_words(translator: Translator, requests: Sequence[Request]) -> list[Request]:
-    """The requests, of which those with pins after the first step begin with the words that are written without pins.
+    """The requests; those with pins only after the first step get the words before the first pin as their beginning.
 
-    Those with a beginning of their own stay as they are, and so do those whose translation ends before the first pin,
-    or that are translated in parts.
+    The words come from a translation without pins. Requests with a prefix are returned unchanged, and so are requests
+    whose translation ends before the first pin or is made in parts.
     """
     firsts = [min(translator.pins if each.pins is None else each.pins, default=0) for each in requests]
     waiting = [

@@ -1,8 +1,8 @@
-"""Names of attention heads, and which of them links and heatmaps use.
+"""Names of attention heads, and the selection of heads for links and heatmaps.
 
 A model with several layers names its heads "layer.head", both from 1: "2.1" is the first head of the second layer. A
-model with one layer of attention numbers them from 0. A selection is a head, "2.mean" for the mean of a layer's heads,
-"mean" for that of all heads, or "auto" for the heads that align best, as far as that is known.
+model with one layer of attention numbers its heads from 0. A selection is a head, "2.mean" for the mean of a layer's
+heads, "mean" for the mean of all heads, or "auto" for the heads that align best, as far as this is known.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from typing import Literal
 from nmt.system.errors import UserError
 
 MEAN, AUTO, ALL = "mean", "auto", "all"
-#: Why a selection was chosen: it was set, validation links chose it, or it is the default.
+#: The reason for a selection: the user set it, it is best on validation links, or it is the default.
 Reason = Literal["set", "validation", "default"]
 
 
@@ -26,8 +26,8 @@ class Heads:
     """The heads of a model.
 
     Attributes:
-        names: in the order of the weights; none for a model without attention.
-        trained: the selection that guided alignment has trained.
+        names: names of the heads in the order of the weights; empty for a model without attention.
+        trained: the selection that guided alignment has trained; None without guided alignment.
     """
 
     names: Sequence[str]
@@ -35,12 +35,12 @@ class Heads:
 
     @property
     def layers(self) -> list[str]:
-        """The layers, the lowest first; none if the names have no layer."""
+        """The names of the layers, the lowest first; empty if head names have no layer."""
         return list(dict.fromkeys(head.partition(".")[0] for head in self.names if "." in head))
 
     @property
     def selections(self) -> list[str]:
-        """Everything that can be selected: the mean, the mean of each layer, each head, with different weights each."""
+        """All selections with different weights: the mean, the mean of each layer, each head."""
         if len(self.names) < 2:
             return list(self.names)
         layers = [f"{layer}.{MEAN}" for layer in self.layers if len(self.layers) > 1]
@@ -48,10 +48,10 @@ class Heads:
 
     @property
     def default(self) -> str:
-        """The selection for links if no validation links tell which head aligns best.
+        """The selection for links without validation links.
 
         The trained heads, else the mean of the penultimate layer (Garg et al. 2019), or of all heads if there is one
-        layer. The mean over several layers is a bad alignment.
+        layer. The mean over several layers aligns badly.
         """
         if self.trained is not None:
             return self.trained
@@ -63,7 +63,7 @@ class Heads:
         return self.names[self.select(f"{self.layers[-2]}.{MEAN}")[0]] if len(self.layers) > 1 else MEAN
 
     def select(self, name: str) -> list[int]:
-        """The positions of the heads whose mean a selection is; none if there is no such selection."""
+        """The indices of the heads whose mean is the selection `name`; empty if there is no such selection."""
         name = self.default if name == AUTO else name
         if name == MEAN:
             return list(range(len(self.names)))
@@ -73,9 +73,9 @@ class Heads:
         return [at for at, each in enumerate(self.names) if each == name]
 
     def side_by_side(self, name: str) -> list[str]:
-        """The selections to draw: the selection itself, for "all" every head, for "2.all" those of layer 2.
+        """The selections to draw: for "all" every head, for "2.all" the heads of layer 2, else the selection itself.
 
-        None if there is no such selection.
+        The list is empty if there is no such selection.
         """
         if names_all(name):
             layer = name.rpartition(".")[0]
@@ -83,7 +83,7 @@ class Heads:
         return [name] if self.select(name) else []
 
     def describe(self, name: str) -> str:
-        """A selection in words, such as "mean of the 4 heads of layer 2"."""
+        """A description of a selection, such as "mean of the 4 heads of layer 2"."""
         name = self.default if name == AUTO else name
         count, layer = len(self.select(name)), name.partition(".")[0]
         if len(self.names) == 1:
@@ -96,7 +96,7 @@ class Heads:
 
     @property
     def alternatives(self) -> str:
-        """The advice for a selection that does not exist, such as "mean, 2.mean or one from 1.1 to 2.4"."""
+        """The valid selections for an error message, such as "mean, 2.mean or one from 1.1 to 2.4"."""
         if len(self.names) < 2:
             return f"{MEAN} or {self.names[0] if self.names else 0}"
         by_layer = [name for name in self.selections if name.endswith(f".{MEAN}")]
@@ -104,10 +104,10 @@ class Heads:
 
 
 def choose_head(heads: Heads, wanted: str, rates: Mapping[str, float] | None = None) -> tuple[str, Reason]:
-    """The selection of heads for links, and why it is that.
+    """Return the selection of heads for links, and the reason for it.
 
     Args:
-        heads: of the model; a model without attention has none to choose from.
+        heads: the heads of the model; without attention, "0" is the only valid name.
         wanted: a selection, or "auto".
         rates: the error rate of each selection on validation links; None without links.
 
@@ -119,5 +119,5 @@ def choose_head(heads: Heads, wanted: str, rates: Mapping[str, float] | None = N
             raise UserError(f"head={wanted} does not exist. Give head={AUTO}, {heads.alternatives}.")
         return wanted, "set"
     if rates:
-        return min(rates, key=lambda name: rates[name]), "validation"  # the first of equals: the mean
+        return min(rates, key=lambda name: rates[name]), "validation"  # of equal rates the first, which is the mean
     return heads.default, "default"

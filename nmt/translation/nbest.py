@@ -1,4 +1,4 @@
-"""N-best lists: of different texts, and of a line from those of its parts."""
+"""N-best lists: with different texts, and for a line from the n-best lists of its parts."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -12,30 +12,30 @@ from nmt.text.tokenizer import Vocabulary
 from nmt.translation.types import Translation
 
 Part = TypeVar("Part")
-JOINED_WEIGHTS = 50_000_000  # the most weights that the parts of a line are joined to: 200 MB, nearly all zeros
+JOINED_WEIGHTS = 50_000_000  # maximum number of weights for a line of several parts: 200 MB, nearly all zeros
 
 
 def ends_of_parts(words: Sequence[int], most: int, *, cut: bool) -> list[int]:
-    """0 and the ends of parts of at most `most` pieces, at word boundaries if possible.
+    """0 and the end of each part of a line, at word boundaries if possible.
 
     Args:
-        words: the word of each piece.
-        most: pieces.
-        cut: whether the first part is all.
+        words: the word index of each piece.
+        most: maximum number of pieces in a part.
+        cut: whether to keep only the first `most` pieces, cut at any place.
     """
     ends = [0]
     while len(words) - ends[-1] > most and not cut:
         end = longest = ends[-1] + most
         while end > ends[-1] + 1 and words[end] == words[end - 1]:
             end -= 1
-        ends.append(longest if end == ends[-1] + 1 else end)  # a word longer than a part is cut anywhere
+        ends.append(longest if end == ends[-1] + 1 else end)  # a word longer than a part is cut inside
     return [0, most] if cut else [*ends, len(words)]
 
 
 def join(sentence: str, parts: list[list[Translation]]) -> list[Translation]:
-    """The n-best list of a sentence from those of its parts: the combinations with the best sums of scores.
+    """Join the n-best lists of the parts of a sentence: return the combinations with the highest sums of scores.
 
-    Weights become blocks of one matrix; None if it would have more than JOINED_WEIGHTS.
+    Weights become diagonal blocks of one matrix; None if this would have more than JOINED_WEIGHTS entries.
     """
     if len(parts) == 1:
         return parts[0]
@@ -85,13 +85,13 @@ def search_for_texts(
     settings: Search,
     vocabulary: Vocabulary,
 ) -> list[list[Hypothesis]]:
-    """The n-best lists of `parts`: n different texts, or as many as two searches find. The best is that of one search.
+    """The n-best lists of `parts` with n different texts, or as many as two searches find.
 
     Args:
-        search: from parts to n-best lists; given the bytes of each token, it keeps one hypothesis for a text.
-        parts: of sentences.
-        settings: of the search.
-        vocabulary: of the translations.
+        search: searches parts; returns n-best lists, with one hypothesis per text if the bytes of each token are given.
+        parts: parts of sentences.
+        settings: the settings of the search.
+        vocabulary: the target vocabulary.
     """
     nbest_lists = search(parts, ())
     if settings.nbest == 1:
@@ -108,7 +108,7 @@ def search_for_texts(
 
 
 def _different(hypotheses: Sequence[Hypothesis], vocabulary: Vocabulary) -> list[Hypothesis]:
-    """The best hypothesis of each text, from the best to the worst."""
+    """The best hypothesis for each different text, best first."""
     best: dict[str, Hypothesis] = {}
     for hypothesis in hypotheses:
         best.setdefault(" ".join(vocabulary.decode(hypothesis.tokens).split()), hypothesis)

@@ -1,4 +1,4 @@
-"""Notes on texts that are longer than a model can tell apart or attend to."""
+"""Notes on texts with more pieces than a model has learned positions for or can attend to."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
@@ -15,7 +15,7 @@ _TARGET = "decoder.learned_positions"
 
 
 def limits_of(models: Sequence[Seq2Seq]) -> Mapping[str, int | None]:
-    """The largest of each limit of the models; None if a model has none."""
+    """The largest value of each limit over the models; None if a model has no such limit."""
     limits = {}
     for limit in (*_LIMITS, _TARGET):
         model_limits = [attrgetter(limit)(model) for model in models]
@@ -24,7 +24,7 @@ def limits_of(models: Sequence[Seq2Seq]) -> Mapping[str, int | None]:
 
 
 def excess_of_source(limits: Mapping[str, int | None], pieces: int, splits: bool = True) -> str:
-    """A note if a line of `pieces` pieces and its end is too long for all models, with the fix if it `splits`."""
+    """A note if a line of `pieces` pieces and its end is too long for all models, with the fix if `splits`; else ""."""
     for limit, consequence in _LIMITS.items():
         most = limits[limit]
         if most is not None and most <= pieces:
@@ -34,7 +34,7 @@ def excess_of_source(limits: Mapping[str, int | None], pieces: int, splits: bool
 
 
 def excess_of_target(limits: Mapping[str, int | None], pieces: int) -> str:
-    """A note if a translation has more pieces, its end included, than any model can position; "" if not."""
+    """A note if a translation has more pieces, including its end, than any model has positions for; else ""."""
     most = limits[_TARGET]
     if most is None or most >= pieces:
         return ""
@@ -45,7 +45,7 @@ def excess_of_target(limits: Mapping[str, int | None], pieces: int) -> str:
 
 
 def noted(joined: list[Translation], parts: list[list[Translation]], notes: Sequence[str]) -> list[Translation]:
-    """The n-best list with the notes of its sentence, and one if its parts have too many weights to be joined."""
+    """The n-best list with notes on its sentence, including a note if the parts have too many weights to join."""
     if joined[0].weights is None and parts[0][0].weights is not None:
         notes = [*notes, "is too long for attention weights: it gets no word links and no picture."]
     unlike = tuple(dict.fromkeys(filter(None, notes)))
@@ -53,24 +53,24 @@ def noted(joined: list[Translation], parts: list[list[Translation]], notes: Sequ
 
 
 class NoteCounter:
-    """Notes on the lines of a text, counted by what they say."""
+    """Notes on the lines of a text, grouped by their wording."""
 
     def __init__(self) -> None:
         self._lines: dict[str, set[int]] = {}
 
     def add(self, line: int, notes: Iterable[str]) -> None:
-        """Count the notes on a line, whose number is given, once each; "" is none."""
+        """Add the notes on line number `line`; empty notes are ignored."""
         for note in filter(None, notes):
             self._lines.setdefault(note, set()).add(line)
 
     def best(self, nbest_lists: Iterable[list[Translation]]) -> Iterator[Translation]:
-        """Yield the best translation of each line of a text, and count its notes."""
+        """Yield the best translation of each line of a text, and add its notes."""
         for line, (best, *_) in enumerate(nbest_lists, 1):
             self.add(line, best.notes)
             yield best
 
     def messages(self, text: str, unit: str) -> list[str]:
-        """A warning for each note; `unit` is what a line of `text` is called."""
+        """A warning for each note, which names `text` and calls its lines `unit`."""
         return [
             f"warning: {text}, {unit} {min(lines)} {note}"
             if len(lines) == 1

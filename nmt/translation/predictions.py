@@ -1,4 +1,4 @@
-"""Pairs of tokens -> how a model predicts each target piece, by forced decoding in batches of like lengths."""
+"""Forced decoding of pairs of tokens in batches of similar lengths: the prediction of each target piece."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,12 +19,12 @@ from nmt.translation.views import can_look, ids_of
 if TYPE_CHECKING:
     from nmt.translation.translator import Translator
 
-FORCED_PLACES = 100_000  # limit on sentences times longest length squared in a batch of forced decoding
+FORCED_PLACES = 100_000  # limit on sentences x (longest length)^2 in a batch of forced decoding
 Look = Callable[[Seq2Seq, Batch, Sequence[Pins]], forced_passes.Forced]
 
 
 class Pair(NamedTuple):
-    """Source and target tokens without their ends, the tokens of the sentences before, and the slots of steps."""
+    """Source and target tokens without the end of sentence, the tokens of previous sentences, and the pins of steps."""
 
     source: list[int]
     target: list[int]
@@ -33,9 +33,9 @@ class Pair(NamedTuple):
 
 
 class Predicted(NamedTuple):
-    """The natural-log probability of a target, of its T pieces and of the most probable others; weights [H, T, S].
+    """The log-probability of a target, of each of its T pieces and of the best other pieces, and weights [H, T, S].
 
-    The end is the last piece.
+    Logarithms are natural. The end of sentence is the last piece.
     """
 
     log_prob: float
@@ -69,10 +69,10 @@ def predictions(translator: "Translator", pairs: Sequence[Pair], look: Look) -> 
 
 
 def predict_again(translator: "Translator", translations: Sequence[Translation]) -> list[Translation]:
-    """Each translation with the probabilities and weights with which the first model predicts its pieces.
+    """Return each translation with the probabilities and weights by which the first model predicts its pieces.
 
-    In float32, whatever the search computed in, so that a text has one probability. What one cannot look at is returned
-    as it is: the translations of an empty line, and of a line in parts.
+    Predictions are in float32 for any precision of the search, so that a text always has the same probability. The
+    translations of an empty line and of a line in parts are returned unchanged.
     """
     results = [*translations]
     rows = [row for row, each in enumerate(translations) if can_look(each)]

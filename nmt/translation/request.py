@@ -18,14 +18,14 @@ class Request(NamedTuple):
     """A text to translate.
 
     Attributes:
-        text: one line; a blank one stays empty.
-        prefix: the beginning of the translation, unless it is blank.
-        context: the sentences before it in its document, the nearest one last; the models see as many as they can.
-        pins: the slots that steps may attend to, in place of the translator's.
-        max_length: the most target pieces of the text, or of each part of a long one.
+        text: one line; the translation of a blank line is empty.
+        prefix: the beginning of the translation; ignored if blank.
+        context: the previous sentences of the document, the nearest last; the models see as many as they can.
+        pins: the slots that single steps may attend to; None for the translator's pins.
+        max_length: maximum number of target pieces for the text, or for each part of a long text.
         glossary: terms that the translation must use.
-        memory: pairs that answer the text if they have it and nothing else is asked for.
-        begins: the tokens that the translation begins with, in place of the prefix; () for none.
+        memory: translation memory; used for a text that it has, unless there is a prefix or a pin.
+        begins: the tokens that the translation begins with, instead of `prefix`; () for none.
     """
 
     text: str
@@ -39,21 +39,21 @@ class Request(NamedTuple):
 
     @property
     def remembered(self) -> str | None:
-        """The translation that the memory has; None without it, and with a prefix or pins."""
+        """The translation from the memory; None if the memory has none, or with a prefix or pins."""
         if self.memory is None or self.pins or not shows_nothing(self.prefix):
             return None
         return self.memory.exact(self.text)
 
 
 def requests_of(texts: Iterable[str], contexts: Sequence[Sequence[str]] = ()) -> Iterator[Request]:
-    """A request for each text, with its context if there are any."""
+    """Return a request for each text, with its context if contexts are given."""
     if not contexts:
         return map(Request, texts)
     return (Request(text, context=context) for text, context in zip(texts, contexts, strict=True))
 
 
 class SourcePart(NamedTuple):
-    """A sentence or a part of it: its index, tokens and spans; the settings of its search; the sentences before it."""
+    """A sentence or a part of it: sentence index, tokens and spans, and the settings and context for its search."""
 
     sentence: int
     tokens: list[int]
@@ -65,7 +65,7 @@ class SourcePart(NamedTuple):
     constraints: Sequence[Constraint] = ()
 
     def longest(self, ratio: float, extra: int) -> int:
-        """The most pieces of its translation: ratio * source pieces + extra, and its prefix and its constraints."""
+        """Maximum pieces of the translation: ratio * source pieces + extra, plus pieces of prefix and constraints."""
         most = math.ceil(ratio * len(self.tokens)) + extra
         most = most if self.max_length is None else min(most, max(1, self.max_length - len(self.prefix)))
         return len(self.prefix) + most + sum(each.longest for each in self.constraints)

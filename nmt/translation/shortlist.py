@@ -1,8 +1,8 @@
 """A shortlist: search uses only the target pieces that a sentence probably needs.
 
 The softmax over all pieces is most of a step's arithmetic. As in Jean et al. 2015, section 3.3, the shortlist has the
-most frequent pieces and, for each source piece, its likeliest translations. A batch multiplies by the rows of all its
-sentences' candidates at once, and the biases of a sentence exclude those of others, so that it is translated as alone.
+most frequent pieces and, for each source piece, its likeliest translations. The sentences of a batch share one product
+with all candidates; biases exclude the other sentences' candidates, so that translations do not depend on the batch.
 """
 
 from collections.abc import Sequence
@@ -17,11 +17,11 @@ from nmt.system.errors import UserError
 from nmt.text.lexicon import TRANSLATIONS, Lexicon
 from nmt.text.tokenizer import EOS, PAD
 
-COMMON = 200  # number of most frequent pieces
+COMMON = 200  # number of most frequent pieces in every shortlist
 
 
 class Candidates(NamedTuple):
-    """The candidates of a batch: ids [C], ascending, so that specials keep their ids; mask [B, C], of each sentence."""
+    """The candidates of a batch: ids [C], ascending, so that specials keep their ids; mask [B, C] for each sentence."""
 
     ids: Tensor
     mask: Tensor
@@ -29,7 +29,7 @@ class Candidates(NamedTuple):
     def output(self, layer: nn.Linear) -> Output:
         """The weight [C, F] of an output layer in the type of matrix products, and the biases [B, C].
 
-        The biases of pieces that are candidates of other sentences alone are -inf.
+        The bias of a piece that is not a candidate of the sentence is -inf.
         """
         weight, device = layer.weight[self.ids], self.ids.device.type
         if torch.is_autocast_enabled(device):
@@ -55,7 +55,7 @@ class Candidates(NamedTuple):
         )
 
     def named(self, nbest: Sequence[Hypothesis]) -> list[Hypothesis]:
-        """The hypotheses with indices among the candidates replaced by pieces."""
+        """The hypotheses with indices among the candidates replaced by token ids."""
         return [hypothesis._replace(tokens=self.ids[hypothesis.tokens].tolist()) for hypothesis in nbest]
 
 
@@ -63,12 +63,12 @@ class Shortlist:
     """Selects the candidates of each sentence."""
 
     def __init__(self, lexicon: Lexicon, count: int, size: int, joint: bool) -> None:
-        """`count` translations of each source piece; with a `joint` vocabulary, also the source pieces.
+        """Use `count` translations of each source piece, and the source pieces themselves if vocabularies are `joint`.
 
-        `size` is that of the target vocabulary.
+        `size` is the size of the target vocabulary.
 
         Raises:
-            UserError: the lexicon has fewer.
+            UserError: `count` is out of range.
         """
         if not 1 <= count <= TRANSLATIONS:
             raise UserError(f"shortlist={count}: must be from 1 to {TRANSLATIONS}, or 0 for the whole vocabulary.")
@@ -82,7 +82,7 @@ class Shortlist:
     def candidates(
         self, source: Tensor, prefixes: Sequence[Prefix], constraints: Sequence[Sequence[Constraint]] = ()
     ) -> Candidates:
-        """Those of source [B, S], whose translations have these prefixes and constraints."""
+        """The candidates for source [B, S], including all tokens of the prefixes and constraints."""
         pieces = source.cpu()
         mask = torch.zeros(len(pieces), self.size, dtype=torch.bool)
         mask[:, self.always] = True

@@ -1,4 +1,4 @@
-"""The step function that search calls, of one model or of an ensemble."""
+"""The step function of a search, for one model or an ensemble."""
 
 import contextlib
 import copy
@@ -25,7 +25,7 @@ class ModelState(NamedTuple):
     output: Output | None = None
 
     def select(self, rows: Tensor, sentences: Tensor | None = None) -> "ModelState":
-        """The hypotheses `rows`, of the sentences that are still searched."""
+        """The state of the hypotheses `rows`, and of `sentences` if other sentences are finished."""
         memory = self.memory if sentences is None else self.memory.select(sentences)
         output = self.output
         if sentences is not None and output is not None:
@@ -40,12 +40,12 @@ class EnsembleState(NamedTuple):
     ids: Tensor | None = None
 
     def select(self, rows: Tensor, sentences: Tensor | None = None) -> "EnsembleState":
-        """Hypotheses `rows` of every member."""
+        """The same selection of every member; see `ModelState.select`."""
         return EnsembleState(tuple(member.select(rows, sentences) for member in self.members), self.ids)
 
 
 def no_check() -> None:
-    """Let a search go on."""
+    """Never stop a search: the default for `check`."""
 
 
 class Stepper:
@@ -59,11 +59,10 @@ class Stepper:
         weights: bool = True,
         check: Callable[[], None] = no_check,
     ) -> None:
-        """`compute` has the type of matrix products; in other types than float32, later changes of parameters have no
-        effect.
+        """`compute` sets the type of matrix products; with types other than float32, parameters are copied here.
 
         Attention weights are returned only with `weights`; `heads` has the names of their heads. `check` is called
-        between the steps of a search, which ends if this raises an error.
+        between the steps of a search; an error that it raises ends the search.
         """
         self.models = [cast_once(model, compute) for model in models]
         self.weights = weights
@@ -72,7 +71,7 @@ class Stepper:
 
     @property
     def key(self) -> Hashable:
-        """What its results depend on beside tokens and state, as long as no model changes."""
+        """Step functions with equal keys compute equal results from equal tokens and states, if no model changes."""
         device = self.models[0].output.weight.device.type
         dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None
         return (*self.models, dtype, self.weights)
@@ -80,8 +79,8 @@ class Stepper:
     def start(self, source: Source, candidates: Candidates | None = None, room: int | None = None) -> EnsembleState:
         """The state before the first token.
 
-        Search uses only the `candidates`, each represented by its index among them. With `room` for so many steps, no
-        step changes a shape.
+        With `candidates`, tokens are indices among them. With `room`, caches have space for this many steps from the
+        start, so that tensor shapes stay fixed.
 
         Raises:
             UserError: there are pins, but a model has no attention.
@@ -115,7 +114,7 @@ class Stepper:
         mixed = torch.logsumexp(torch.stack(log_probs), 0) - torch.log(torch.tensor(float(len(log_probs))))
         if not weights:
             return mixed, None, following
-        slots = min(of_model.shape[-1] for of_model in weights)  # models may differ in the context that they see
+        slots = min(of_model.shape[-1] for of_model in weights)  # models may see different numbers of context slots
         weights = [of_model[..., :slots] for of_model in weights]
         if {of_model.shape[1] for of_model in weights} != {len(self.heads)}:  # different heads: take means
             weights = [of_model.mean(1, keepdim=True) for of_model in weights]
@@ -123,16 +122,16 @@ class Stepper:
 
 
 def heads_of(models: Sequence[Seq2Seq]) -> Sequence[str]:
-    """The names of the heads whose weights an ensemble returns; one head, the mean, if those of its models differ."""
+    """The names of the heads whose weights an ensemble returns; one head, the mean, if the models' heads differ."""
     heads = {tuple(model.decoder.heads) for model in models if model.decoder.heads}
     return ("0",) if len(heads) > 1 else next(iter(heads), ())
 
 
 def cast_once(model: Seq2Seq, compute: Compute) -> Seq2Seq:
-    """The model with the matrices of its steps cast to the type of matrix products, and its output layer to int8.
+    """A copy of the model with its decoder in the type of matrix products, and its output layer in int8 on request.
 
-    Otherwise, autocast would cast each matrix at every step, which takes a tenth of the time on a CPU, and on a GPU a
-    launch each.
+    Otherwise, autocast would cast each matrix at every step. This takes a tenth of the time on a CPU, and one kernel
+    launch per matrix on a GPU. A model that needs no cast is returned unchanged.
     """
     dtype = compute.dtype
     if (dtype is None and not compute.int8) or not model.fast:
@@ -145,7 +144,7 @@ def cast_once(model: Seq2Seq, compute: Compute) -> Seq2Seq:
     if not compute.int8:
         cast.output.weight = nn.Parameter(cast.output.weight.to(dtype), requires_grad=False)  # no longer tied
     for layer in cast.decoder.modules():
-        if isinstance(layer, nn.Embedding):  # of positions: not multiplied
+        if isinstance(layer, nn.Embedding):  # position embeddings: no matrix product
             continue
         for name, parameter in [*layer.named_parameters(recurse=False)]:
             if parameter.ndim == 2:
@@ -155,7 +154,7 @@ def cast_once(model: Seq2Seq, compute: Compute) -> Seq2Seq:
 
 @contextlib.contextmanager
 def evaluating(models: Sequence[Seq2Seq]) -> Iterator[None]:
-    """Set models to evaluation mode, and back to their earlier modes."""
+    """Set models to evaluation mode inside the context, and restore their modes afterwards."""
     training = [model.training for model in models]
     try:
         for model in models:

@@ -16,7 +16,7 @@ from nmt.system.terminal import print_message
 from nmt.text.tokenizer import Vocabulary
 from nmt.translation.glossary import Entry, Glossary, Keep
 
-#: Bytes of a TBX file, and elements within one another: more is no glossary.
+#: Maximum size of a TBX file in bytes, and maximum nesting depth of its elements.
 _MOST_BYTES, _MOST_DEPTH = 64 << 20, 50
 _CURE = "Write a line as: source term TAB target term (more forms after |). Lines with # are comments."
 
@@ -27,16 +27,16 @@ def open_glossary(
     vocabulary: Vocabulary,
     languages: tuple[str, str] = UNNAMED,
 ) -> Glossary | None:
-    """The glossary of a request; None without terms and kinds of text to keep.
+    """Open the glossary of a request; None without terms and kinds of text to keep.
 
     Args:
-        terms: a file, or source term -> target term or its forms.
-        keep: kinds of text to keep.
-        vocabulary: that writes the translations.
-        languages: codes of source and target, by which a TBX file is read.
+        terms: a file, or a mapping of source terms to a target term or its forms.
+        keep: kinds of text that stay untranslated.
+        vocabulary: the target vocabulary.
+        languages: codes of source and target, which select the terms of a TBX file.
 
     Raises:
-        UserError: a file is wrong, a term has two translations, or the model cannot write one.
+        UserError: a file is invalid, a term has two translations, or the vocabulary has no pieces for a term.
     """
     if terms is None and not keep:
         return None
@@ -47,11 +47,11 @@ def open_glossary(
 
 
 def read_terms(path: Path, languages: tuple[str, str]) -> list[Entry]:
-    """The terms of a file.
+    """Read the terms of a file.
 
     Args:
-        path: .tsv or other text, .csv or .tbx.
-        languages: codes of source and target, by which a TBX file is read.
+        path: a .csv or .tbx file; any other file is read as tab-separated text.
+        languages: codes of source and target, which select the terms of a TBX file.
 
     Raises:
         UserError: the file is missing or broken, has a line without two terms, or has no terms.
@@ -64,7 +64,7 @@ def read_terms(path: Path, languages: tuple[str, str]) -> list[Entry]:
 
 
 def terms_of(terms: Mapping[str, str | Sequence[str]]) -> list[Entry]:
-    """Terms from a mapping: source term -> target term, or its forms."""
+    """Make terms from a mapping of source terms to a target term or its forms (UserError for a blank term)."""
     entries = []
     for source, target in terms.items():
         forms = _forms(target if isinstance(target, str) else "|".join(target))
@@ -81,7 +81,7 @@ def _forms(cell: str) -> list[str]:
 
 def _table(path: Path, is_csv: bool) -> Iterator[Entry]:
     lines = read_lines(path)
-    # What separates cells stands in most lines, outside of quotes.
+    # The delimiter is the mark that occurs in most lines, outside of quotes.
     counts = Counter(mark for line in lines for mark in set(re.sub('"[^"]*"', "", line)) & {",", ";"})
     return _rows(lines, str(path), "\t" if not is_csv else ";" if counts[";"] > counts[","] else ",")
 
@@ -104,7 +104,7 @@ def _rows(lines: Iterable[str], name: str, delimiter: str) -> Iterator[Entry]:
 
 
 def _tbx(path: Path, languages: tuple[str, str]) -> list[Entry]:
-    """The concepts with terms in both languages; entities are refused, and external files are never read."""
+    """Read the concepts with terms in both languages; entities are rejected, and external files are never read."""
     with open_binary(path) as file:
         data = file.read(_MOST_BYTES + 1)
     if len(data) > _MOST_BYTES:
@@ -114,7 +114,7 @@ def _tbx(path: Path, languages: tuple[str, str]) -> list[Entry]:
         raise UserError(f"{path}, line {line}: declares an entity. Write the text itself in its place.")
     entries, known, depth = list[Entry](), set[str](), 0
     wanted = [canonical(each)[0] for each in languages]
-    parser = ElementTree.XMLParser(encoding="utf-8")  # as which the file was opened, whatever it declares
+    parser = ElementTree.XMLParser(encoding="utf-8")  # `open_binary` gives UTF-8, whatever the file declares
     try:
         for event, element in ElementTree.iterparse(io.BytesIO(data), ("start", "end"), parser):
             depth += 1 if event == "start" else -1

@@ -1,4 +1,4 @@
-"""A translation memory: pairs of a person's making, which answer a sentence that they have."""
+"""A translation memory: pairs by human translators. A sentence of the memory gets its translation without a search."""
 
 import importlib.util
 from collections.abc import Iterable, Mapping
@@ -10,12 +10,12 @@ from nmt.data.languages import UNNAMED, canonical
 from nmt.data.text_tables import language_of_column, number_of, read_table
 from nmt.system.errors import UserError, install_command
 
-#: The least similarity of a pair that is offered: below, editing it takes longer than translating anew.
+#: The minimum similarity of a suggested pair: editing a less similar pair takes longer than translating anew.
 LEAST = 0.6
 
 
 class Remembered(NamedTuple):
-    """A pair of a memory, and how similar its source is to a text: 1 is the same, 0 has nothing in common."""
+    """A pair of a memory, and the similarity of its source to a text, from 0 (nothing in common) to 1 (equal)."""
 
     source: str
     target: str
@@ -23,10 +23,10 @@ class Remembered(NamedTuple):
 
 
 class TranslationMemory:
-    """Pairs of source and translation. Of pairs with one source, the last one counts; white space does not."""
+    """Pairs of source and translation. The last pair with a source wins; differences in white space are ignored."""
 
     def __init__(self, pairs: Iterable[tuple[str, str]] = ()) -> None:
-        """Blank sources and translations are left out."""
+        """Store the pairs, except those with a blank source or translation."""
         self._targets: dict[str, str] = {}
         for source, target in pairs:
             if (key := _key(source)) and target.strip():
@@ -40,7 +40,7 @@ class TranslationMemory:
         return self._targets.get(_key(text))
 
     def similar(self, text: str, most: int = 3, least: float = LEAST) -> list[Remembered]:
-        """The pairs whose sources are most similar to a text (edits of characters), the best one first.
+        """At most `most` pairs with the sources most similar to a text by character edits, the most similar first.
 
         Raises:
             UserError: the package rapidfuzz is not installed.
@@ -55,18 +55,18 @@ class TranslationMemory:
 
 
 def can_compare() -> bool:
-    """Whether the package that finds similar pairs is installed."""
+    """Whether rapidfuzz, the package that finds similar pairs, is installed."""
     return importlib.util.find_spec("rapidfuzz") is not None
 
 
 def open_memory(
     pairs: Path | str | Mapping[str, str] | None, languages: tuple[str, str] = UNNAMED
 ) -> TranslationMemory | None:
-    """The memory of a request; None without one.
+    """Open the translation memory of a request; None if `pairs` is None.
 
     Args:
-        pairs: a file in any format that training reads, such as .tmx or .tsv; or source -> translation.
-        languages: codes of source and target, by which its columns are found.
+        pairs: a file in any format that training reads, such as .tmx or .tsv; or a mapping source -> translation.
+        languages: codes of source and target, by which the columns of a file are found.
 
     Raises:
         UserError: the file is missing or damaged, or has no pairs in these languages.
@@ -77,7 +77,7 @@ def open_memory(
         return TranslationMemory(pairs.items())
     path = Path(pairs)
     table = read_table(path)
-    known = languages if all(number_of(code, table.header) for code in languages) else UNNAMED  # others: see below
+    known = languages if all(number_of(code, table.header) for code in languages) else UNNAMED
     (source, target), _ = choose_columns(path, table, None, known)
     memory = TranslationMemory(zip(table.column(source), table.column(target), strict=True))
     named = [language_of_column(name) for number in (source, target) for name in table.header[number - 1 : number]]

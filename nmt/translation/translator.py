@@ -1,4 +1,4 @@
-"""The translator: requests in, Translations out, in the same order; internally batched by length."""
+"""The translator: returns the translations of requests in their order; batches them by length internally."""
 
 import math
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
@@ -37,8 +37,8 @@ from nmt.translation.types import ContextSentence, Translation, Views
 from nmt.translation.views import view_all
 
 END = SPECIAL_PIECES[EOS]
-LENGTH_RATIO, EXTRA_LENGTH = 2.0, 10  # of the longest translation, if the run does not store them
-#: Wraps a step function and its first state, to see what a search does with them.
+LENGTH_RATIO, EXTRA_LENGTH = 2.0, 10  # default length limit of translations, for runs that store none
+#: Wraps a step function and its first state, to observe a search.
 Watch = Callable[[Step, SearchState], tuple[Step, SearchState]]
 
 
@@ -46,30 +46,30 @@ Watch = Callable[[Step, SearchState], tuple[Step, SearchState]]
 class Translator:
     """Translates with one model or an ensemble of several that share a tokenizer.
 
-    `dataclasses.replace` makes a translator with another search, which shares the models.
+    `dataclasses.replace` makes a translator with another search that shares the models.
 
     Attributes:
         models: set to evaluation mode while translating, and set back afterwards.
         tokenizer: the tokenizer of all models.
         search: greedy, beam or sampling.
         compute: the device of the models, and the type of matrix products.
-        batch_sentences: sentences per batch, with `fits` on a GPU at most.
-        fits: whether batches have no more sentences than the free memory of a GPU holds.
+        batch_sentences: sentences per batch; a maximum with `fits` on a GPU.
+        fits: whether batches are reduced to the number of sentences for which a GPU has free memory.
         length_ratio, extra_length: a translation has at most ratio * source pieces + extra pieces.
-        max_source_length: pieces; `long_lines` says what happens to longer lines.
+        max_source_length: maximum number of source pieces; `long_lines` applies to longer lines.
         long_lines: "split" translates a long line in parts, "truncate" translates its beginning only.
         weights: whether translations have attention weights; a line of thousands of pieces has millions.
-        shortlist: selects the pieces for search; None for the whole vocabulary.
-        slots: the slots that each step may attend to, in every sentence; None for all.
-        context_sentences: previous sentences that the models see; -1 for as many as in training.
-        trained_head: the selection of heads that guided alignment has trained.
-        processes: which share the batches.
-        check: called between the steps of a search, which ends if this raises an error. Any thread may call it.
-        cast_models: the models as searches compute them; made from `models`.
-        replays: the beams of fixed shapes, which translators that share the models share; made on a GPU.
+        shortlist: selects the target pieces for search; None for the whole vocabulary.
+        slots: the source slots that each step may attend to, in every sentence; None for all.
+        context_sentences: number of previous sentences that the models see; -1 for as many as in training.
+        trained_head: the selection of heads that guided alignment has trained; None without guided alignment.
+        processes: the processes that share the batches.
+        check: called between the steps of a search, by any thread; an error that it raises ends the search.
+        cast_models: the models in the precision of searches; made from `models` if empty.
+        replays: recorded beam searches of fixed shapes on a GPU; translators with the same models share them.
 
     Raises:
-        UserError: the model has no attention, `slots` are invalid, or there are too many previous sentences.
+        UserError: `slots` are invalid or the model has no attention for them, or `context_sentences` is too large.
     """
 
     models: Sequence[Seq2Seq]
@@ -105,7 +105,7 @@ class Translator:
 
     @property
     def pins(self) -> Pins:
-        """The slots that each step may attend to, by step."""
+        """The source slots that single steps may attend to, by step."""
         return {} if self.slots is None else pins_of(self.slots)
 
     @property
@@ -127,7 +127,7 @@ class Translator:
         return all(model.decoder.heads for model in self.models)
 
     def translate(self, requests: Iterable[Request | str], chunk: int = 2000) -> Iterator[list[Translation]]:
-        """Yield the n-best list of each request, in order; hold `chunk` requests at a time."""
+        """Yield the n-best list of each request, in order; at most `chunk` requests are in memory at a time."""
         rest = iter(requests)
         first = 1
         while lines := list(islice(rest, chunk)):
@@ -143,14 +143,14 @@ class Translator:
         begins: Callable[[], None] = no_check,
         report: Callable[[str], None] | None = None,
     ) -> list[list[Translation]]:
-        """The n-best lists of these requests, whose first is line `first_line` of the input.
+        """Return the n-best list of each request.
 
         Args:
-            requests: a text is a request without more.
-            first_line: for messages.
+            requests: requests; a plain text is a request without settings.
+            first_line: line number of the first request in the input, for messages.
             watch: wraps the step function and the first state of each search; several threads may call it at once.
-            begins: called when the search of a batch begins, by several threads at once, too.
-            report: called with the progress of a long search of lines in parts.
+            begins: called at the start of each batch's search; several threads may call it at once.
+            report: called with the progress if long lines are translated in parts.
 
         Raises:
             UserError: the model has no pieces for a prefix, or no attention to pin.
@@ -189,7 +189,7 @@ class Translator:
         ]
 
     def _remembered(self, requests: Sequence[Request]) -> dict[int, Translation]:
-        """The translations that memories have, by the number of the request, with the weights of forced decoding."""
+        """Translations from translation memories by index of the request, with weights from forced decoding."""
         texts = {at: text for at, request in enumerate(requests) if (text := request.remembered) is not None}
         if not texts:
             return {}
@@ -201,7 +201,7 @@ class Translator:
     def _parts(
         self, requests: Sequence[Request], first_line: int, answered: Container[int]
     ) -> tuple[list[SourcePart], list[list[str]]]:
-        """The parts of the requests that are neither blank nor answered, and notes on those cut or too long."""
+        """The parts of all requests that are neither blank nor answered, and the notes for each request."""
         parts: list[SourcePart] = []
         notes: list[list[str]] = [[] for _ in requests]
         before, limits = self._before([request.context for request in requests]), limits_of(self.models)
@@ -221,7 +221,7 @@ class Translator:
                 )
             longest = max(end - start for start, end in pairwise(ends))
             if reads_context:
-                longest += sum(len(context) + 1 for context in before[index])  # read with the source
+                longest += sum(len(context) + 1 for context in before[index])  # the encoder reads them with the source
             notes[index].append(excess_of_source(limits, longest))
             prefix, note = (request.begins, "") if request.begins else self._prefix(request.prefix, first_line + index)
             notes[index].append(note)
@@ -246,21 +246,21 @@ class Translator:
     def force(
         self, sources: Sequence[str], targets: Sequence[str], contexts: Sequence[Sequence[str]] = ()
     ) -> list[Translation]:
-        """Forced decoding of `targets` by the first model: one Translation per sentence, with attention weights."""
+        """Force-decode `targets` with the first model; return one Translation with attention weights per sentence."""
         with self.compute.autocast():
             return self._force(sources, targets, forced_passes.attention, contexts)
 
     def saliency(
         self, sources: Sequence[str], targets: Sequence[str], contexts: Sequence[Sequence[str]] = ()
     ) -> list[Translation]:
-        """As `force`, with the saliency of source pieces instead of weights, one head; see `forced_passes`."""
+        """Like `force`, with the saliency of source pieces as the weights of one head; see `forced_passes`."""
         # In float32: saliency depends on small differences.
         return self._force(sources, targets, forced_passes.saliency, contexts)
 
     def look(self, translations: Sequence[Translation]) -> list[Views | None]:
-        """Each translation with the weights of every attention of the first model, which predicts its pieces again.
+        """Force-decode translations with the first model; return the weights of every kind of attention for each.
 
-        None for an empty line, and for a long line that was translated in parts.
+        The views of an empty line, and of a long line that was translated in parts, are None.
         """
         with evaluating(self.models):
             return view_all(self.models[0], self.tokenizer, translations, self.compute)
@@ -292,7 +292,7 @@ class Translator:
         return [result for result in results if result is not None]
 
     def _prefix(self, text: str, line: int) -> tuple[Prefix, str]:
-        """The allowed tokens of a translation that begins with the text, and a note if they show another text."""
+        """The prefix for a translation that begins with the text, and a note if the model writes another text."""
         if shows_nothing(text):
             return (), ""
         vocabulary = self.tokenizer.target
@@ -304,9 +304,9 @@ class Translator:
         return prefix, "" if written == text else f"has the prefix '{text}', which the model writes as '{written}'."
 
     def search_batch(self, parts: Sequence[SourcePart], watch: Watch | None = None) -> list[list[Hypothesis]]:
-        """The n-best list of each part, searched at once by models in evaluation mode. Threads may call it at once.
+        """Search a batch; return the n-best list of each part. Models must be in evaluation mode. Thread-safe.
 
-        Where the memory of a GPU is full, halves are searched one after the other.
+        If the memory of a GPU is full, the halves of the batch are searched one after the other.
         """
         try:
             return search_for_texts(
@@ -323,10 +323,10 @@ class Translator:
     def _search(
         self, parts: Sequence[SourcePart], watch: Watch | None, shows: Sequence[bytes]
     ) -> list[list[Hypothesis]]:
-        """The n-best list of each part; with what each token shows, of one hypothesis for each text."""
+        """The n-best list of each part; if `shows` has the bytes of each token, with one hypothesis per text."""
         sources, prefixes = [part.tokens for part in parts], [part.prefix for part in parts]
         room = batch_sizes.room_for(self, parts) if watch is None and not shows else None
-        # Plain kernels if one of the models wants them.
+        # Plain kernels if one of the models is not `fast`.
         kernels = min(self.models, key=lambda model: model.fast).kernels()
         with torch.inference_mode(), self.compute.autocast(), kernels:
             batch = batch_sizes.padded_batch(sources, room)
@@ -396,5 +396,5 @@ class Translator:
 
 
 def empty(sentence: str) -> Translation:
-    """The translation of a line without text: an empty line."""
+    """The translation of a line without text."""
     return Translation(sentence, "", 0.0, 0.0, [END], [END], [None], [None], None)

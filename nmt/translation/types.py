@@ -8,21 +8,21 @@ import numpy.typing as npt
 
 from nmt.text.spans import Span
 
-if TYPE_CHECKING:  # whoever reads results needs no torch
+if TYPE_CHECKING:  # so that code that only reads results does not import torch
     from nmt.attention import Pin
 
-#: Which attention: of the encoder to itself, of the decoder to itself, of the decoder to the source.
+#: Kinds of attention: self-attention of the encoder, self-attention of the decoder, attention to the source.
 Attends = Literal["encoder", "decoder", "cross"]
-#: What a picture shows: one of these, or the attention to the source and to the sentences before it.
+#: Kinds of pictures: one for each kind of attention, and "context" for attention to source and previous sentences.
 View = Literal["encoder", "decoder", "cross", "context"]
-#: Of heatmaps.
+#: File formats of heatmaps.
 PictureFormat = Literal["png", "svg", "pdf"]
 #: A word with a lower confidence is doubtful: more likely wrong than right.
 DOUBTFUL = 0.5
 
 
 class ContextSentence(NamedTuple):
-    """A sentence before the source: text, pieces with the end of sentence, and their spans as in `Translation`."""
+    """A previous sentence: text, pieces with the end of sentence, and their spans as in `Translation`."""
 
     text: str
     pieces: list[str]
@@ -30,11 +30,11 @@ class ContextSentence(NamedTuple):
 
 
 class Doubt(NamedTuple):
-    """How likely each word of a translation is right.
+    """The confidence in each word of a translation.
 
     Attributes:
-        confidence: [W] the probability of each target word; of each piece where text has no spaces.
-        unattended: the source words, from 0, that hardly any attention fell on; none without attention.
+        confidence: [W] the probability that each target word is right; for each piece in text without spaces.
+        unattended: indices of source words with hardly any attention, from 0; empty without attention.
     """
 
     confidence: Sequence[float]
@@ -42,21 +42,21 @@ class Doubt(NamedTuple):
 
     @property
     def mean(self) -> float | None:
-        """The expected share of right words; None without words."""
+        """The mean confidence, which is the expected share of right words; None without words."""
         return round(sum(self.confidence) / len(self.confidence), 4) if self.confidence else None
 
     @property
     def weakest(self) -> int | None:
-        """The number of the word that is most likely wrong, the first of equals; None without words."""
+        """The index of the word that is most likely wrong, the first of equals; None without words."""
         return min(range(len(self.confidence)), key=lambda at: self.confidence[at]) if self.confidence else None
 
     @property
     def doubtful(self) -> list[int]:
-        """The words that are more likely wrong than right."""
+        """The indices of words that are more likely wrong than right."""
         return [at for at, confidence in enumerate(self.confidence) if confidence < DOUBTFUL]
 
     def as_json(self) -> dict[str, Any]:
-        """The value that docs/translation-json.md describes."""
+        """The JSON value that docs/translation-json.md describes."""
         return {
             "confidence": [*self.confidence],
             "mean": self.mean,
@@ -69,35 +69,34 @@ class Doubt(NamedTuple):
 class Translation(NamedTuple):
     """One hypothesis for one sentence, with its attention weights.
 
-    S is the number of source pieces with the end of sentence, H the number of attention heads. T is the number of
-    target pieces with the end of sentence.
+    S and T are the numbers of source and target pieces with the end of sentence; H is the number of attention heads.
 
     Attributes:
         source: the input sentence.
         text: the translation, one line, detokenised.
-        score: the score that search maximised: the log-probability with length and coverage penalties.
+        score: the objective of the search: the log-probability with length and coverage penalties.
         log_prob: natural-log probability of the target pieces.
         source_pieces: [S] subword strings; the last is the end of sentence.
         pieces: [T] subword strings.
         source_spans: [S] the characters [begin, end) of `source` for each piece, without white space at either end.
             Several pieces may share one character. A piece of white space has an empty span, the end of sentence None.
-        spans: [T] the same for the target, characters of `text`.
+        spans: [T] the characters [begin, end) of `text` for each target piece, like `source_spans`.
         weights: [H, T, S] attention weights; None if the decoder has no attention.
-        heads: [H] their names.
-        attends: whose weights they are. "encoder" has the source on both sides. "decoder" has the target on both: row t
+        heads: [H] names of the heads.
+        attends: the kind of attention. "encoder" has the source on both axes. "decoder" has the target on both: row t
             predicts piece t, and column t is the input at step t, the beginning of the sentence or piece t - 1.
-        context: the sentences before the source that the model saw, the nearest one last.
-        context_weights: [H, T, X] attention weights of the X pieces of the context; None if the decoder attends to the
+        context: the previous sentences that the model saw, the nearest last.
+        context_weights: [H, T, X] attention weights on the X pieces of the context; None if the decoder attends to the
             source only.
-        log_probs: [T] natural-log probabilities of the target pieces, known under forced decoding only.
-        best_log_probs: [T] those of the most probable pieces at the same places, known under forced decoding only.
-        other_log_probs: [T] those of the most probable other pieces, known where search's pieces are predicted again.
-        cut: whether it has as many pieces as search allows, so that it had to end; false under forced decoding.
-        pins: the source pieces that a person let single steps look at, by step.
-        tagged: the translation of a text with tags, with its tags; see `nmt.alignment.tagged_lines`.
-        notes: warnings on the sentence, such as "is longer than the 50 positions ..."; the best translation has them.
-        doubt: how likely each word is right; None if nobody asked.
-        remembered: whether a translation memory has it, which a person wrote: nothing was searched.
+        log_probs: [T] natural-log probabilities of the target pieces; from forced decoding only.
+        best_log_probs: [T] log-probabilities of the most probable pieces at the same places; from forced decoding only.
+        other_log_probs: [T] log-probabilities of the most probable other pieces; only if pieces are predicted again.
+        cut: whether the length limit of search ended the translation; false under forced decoding.
+        pins: the source slots that the user allowed for single steps, by step.
+        tagged: the translation with the tags of its source; see `nmt.alignment.tagged_lines`.
+        notes: warnings on the sentence, such as "is longer than the 50 positions ..."; only for the best translation.
+        doubt: the confidence in each word; None unless requested.
+        remembered: whether the translation comes from a translation memory, without a search.
     """
 
     source: str
@@ -125,10 +124,10 @@ class Translation(NamedTuple):
 
 
 class Views(NamedTuple):
-    """A translation with the weights of each attention; None where the model has no such attention.
+    """A translation with the weights of each kind of attention; None for a kind that the model does not have.
 
-    A view is drawn, and its words are found, like any translation. In `context` the sentences before the source are
-    part of the source; None if the model saw none.
+    A view can be drawn, and its words found, like any translation. In `context` the previous sentences are part of the
+    source; None without previous sentences.
     """
 
     encoder: Translation | None

@@ -1,4 +1,4 @@
-"""Finished translations -> views of them with the weights of every attention of the model."""
+"""Views of finished translations, with the weights of every kind of attention of a model."""
 
 from collections.abc import Sequence
 
@@ -17,12 +17,12 @@ BEGIN, END = SPECIAL_PIECES[BOS], SPECIAL_PIECES[EOS]
 
 
 def can_look(translation: Translation) -> bool:
-    """Whether the translation is that of one text: not of an empty line, nor joined from the parts of a long line."""
+    """Whether a translation can be decoded again: it is not of an empty line, nor joined from parts of a long line."""
     return len(translation.source_pieces) > 1 and translation.source_pieces.count(END) == 1
 
 
 def ids_of(tokenizer: Tokenizer, translation: Translation) -> tuple[list[int], list[int], Tokens]:
-    """The tokens of source and target without their ends, and those of each sentence before the source."""
+    """The tokens of source and target without the end of sentence, and the tokens of each previous sentence."""
     pieces = translation.pieces
     target = tokenizer.target.ids(pieces[:-1] if pieces[-1:] == [END] else pieces)
     before = [tokenizer.source.ids(sentence.pieces[:-1]) for sentence in translation.context]
@@ -30,9 +30,9 @@ def ids_of(tokenizer: Tokenizer, translation: Translation) -> tuple[list[int], l
 
 
 def views(model: Seq2Seq, tokenizer: Tokenizer, translation: Translation, compute: Compute) -> Views:
-    """A translation that `can_look`, seen by a model in evaluation mode: its weights while it predicts these pieces.
+    """The weights of a model in evaluation mode while it predicts the pieces of a translation that `can_look`.
 
-    Its pins hold here, too.
+    The pins of the translation apply.
     """
     pieces = translation.pieces
     source, target, before = ids_of(tokenizer, translation)
@@ -75,5 +75,5 @@ def views(model: Seq2Seq, tokenizer: Tokenizer, translation: Translation, comput
 def view_all(
     model: Seq2Seq, tokenizer: Tokenizer, translations: Sequence[Translation], compute: Compute
 ) -> list[Views | None]:
-    """The views of each translation; None for those that cannot be looked at."""
+    """The views of each translation; None unless `can_look`."""
     return [views(model, tokenizer, each, compute) if can_look(each) else None for each in translations]

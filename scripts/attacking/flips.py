@@ -1,4 +1,4 @@
-"""Flipped bits in each file of a run: nmt notices, or nothing changes."""
+"""Attack: flip bits in each file of a run. nmt must detect the damage, or its output must not change."""
 
 import json
 import random
@@ -15,7 +15,7 @@ CHECKED = "nmt.check had noticed it"
 
 
 def attack(count: int, seed: int, folder: Path, only: str = "") -> list[Result]:
-    """Flip `count` bits, one at a time, in each file of a run, or in `only` one, and use the run after each."""
+    """Flip `count` bits in each file of a run, or in the file `only`, one at a time, and use the run after each."""
     run, place = victim(folder), folder / "copy"
     place.mkdir(exist_ok=True)
     (folder / "in.txt").write_text("June 6, 1987\n12 kilograms\nSpain\n", encoding="utf-8")
@@ -57,7 +57,7 @@ def _translate(run: Path, folder: Path) -> tuple[Ending, bytes]:
 
 
 def _resume(run: Path) -> tuple[Ending, bytes]:
-    """Two more updates; what is compared are the weights and the history without its times."""
+    """Check a run, and resume it for two updates; return the ending, and the weights and history without times."""
     before = run_verb("check", f"run={run}")
     ended = run_verb("train", f"name={run.name}", f"checkpoints={run.parent}", "resume=true", "trainer.steps=62")
     if before.status or "If you have not edited" in before.output:
@@ -71,7 +71,7 @@ def _resume(run: Path) -> tuple[Ending, bytes]:
 
 
 def judge(result: Result, bit: int, ended: tuple[Ending, bytes], same: tuple[Ending, bytes] | None, run: Path) -> None:
-    """Noticed if nmt refuses, warns, or says so when it is asked with nmt.check; harmless if it does the same."""
+    """Add the outcome: nmt detects the flip by an error, a warning or nmt.check, or the output is the same."""
     assert same is not None
     how, outcome = ended
     if how.traceback or "Traceback" in how.errors:

@@ -1,4 +1,4 @@
-"""Inputs that nobody would write: lines to translate, and files of pairs to train on."""
+"""Attack with random inputs: lines to translate, and files of pairs to train on."""
 
 import gzip
 import random
@@ -12,7 +12,7 @@ from nmt import api
 from nmt.data.sources import UserFiles
 from nmt.system.errors import UserError
 
-#: Pieces of lines: text, spaces, marks that combine or turn the direction, controls, long words.
+#: Pieces of lines: text, spaces, combining and direction marks, control characters, long words.
 PIECES = (
     *(
         "a",
@@ -33,21 +33,21 @@ PIECES = (
     *("<unk>", "</s>", "<s>", "x" * 300, "1" * 50, "</script>", "${oc.env:HOME}", '"', "'", "\\", "|||", "0-0"),
     *("\x0b", "\x0c", "\x1c", "\x1e"),
 )
-#: Lines of a file; every so many are translated alone as well.
+#: Lines per file; every ALONE-th line is also translated alone.
 LINES, ALONE = 250, 25
-#: How near two scores are that rounding can exchange, after hundreds of pieces.
+#: Relative difference of two scores that rounding can swap, after hundreds of pieces.
 TIE = 1e-3
-#: The share of the files of pairs that are to be accepted: else the others say little.
+#: Minimum share of files of pairs that nmt must accept: otherwise the test would prove little.
 ACCEPTED = 1 / 3
 
 
 def attack(count: int, seed: int, folder: Path) -> list[Result]:
-    """Give `count` inputs to each of the two."""
+    """Translate `count` lines, and read `count` files of pairs."""
     return [translating(victim(folder), count, seed, folder), data(count, seed, folder)]
 
 
 def line(generator: random.Random) -> str:
-    """A line without a line feed or a carriage return; some are empty."""
+    """A random line without a line feed or carriage return; some lines are empty."""
     kind = generator.random()
     if kind < 0.1:
         return "".join(chr(_code(generator)) for _ in range(generator.randint(0, 30)))
@@ -55,7 +55,7 @@ def line(generator: random.Random) -> str:
 
 
 def _code(generator: random.Random) -> int:
-    """A code point that UTF-8 can hold, no end of a line."""
+    """A random code point that UTF-8 can encode and that does not end a line."""
     while True:
         code = generator.randrange(generator.choice((0x80, 0x800, 0x10000, 0x110000)))
         if code not in (10, 13) and not 0xD800 <= code < 0xE000:
@@ -63,11 +63,11 @@ def _code(generator: random.Random) -> int:
 
 
 def translating(run: Path, count: int, seed: int, folder: Path) -> Result:
-    """N lines in, N lines out, and a line alone as in its batch."""
+    """Translate lines: N lines must give N lines, and a line alone the same translation as in its batch."""
     generator, result = random.Random(f"{seed} translate"), Result("lines to translate")
     source, target = folder / "fuzz.txt", folder / "fuzz.out"
     translator = api.load(run, "device=cpu", "threads=1")
-    warnings.simplefilter("ignore")  # of lines that are too long
+    warnings.simplefilter("ignore")  # about lines that are too long
     for first in range(0, count, LINES):
         lines = [line(generator) for _ in range(min(LINES, count - first))]
         source.write_bytes("".join(f"{each}\n" for each in lines).encode())
@@ -85,13 +85,13 @@ def translating(run: Path, count: int, seed: int, folder: Path) -> Result:
             score = translator.translate(lines)[number].score
             if abs(score - alone.score) > TIE * abs(score):
                 result.fail(f"line {first + number}, {text!r}: alone it is translated otherwise")
-            else:  # hypotheses whose scores differ by rounding alone have changed places
+            else:  # rounding has swapped two hypotheses
                 result.add("tied with another translation")
     return result
 
 
 def data(count: int, seed: int, folder: Path) -> Result:
-    """Files of pairs are read, with as many lines on both sides, or refused with a message that names one of them."""
+    """Read files of pairs: both sides must have equal numbers of lines, or the error message must name a file."""
     generator, result = random.Random(f"{seed} data"), Result("files of pairs")
     place = folder / "pairs"
     place.mkdir(exist_ok=True)
@@ -116,7 +116,7 @@ def data(count: int, seed: int, folder: Path) -> Result:
 
 
 def _pairs(generator: random.Random, place: Path) -> list[Path]:
-    """Two files, or one with tabs, plain or packed; most have one thing that is odd, some have nothing."""
+    """Write two files, or one with tabs, plain or compressed; many have a defect."""
     count = generator.randint(3, 12)
     sides = [[f"{line(generator)}{number} x" for number in range(count)] for _ in range(2)]
     if generator.random() < 0.1:
@@ -142,7 +142,7 @@ def _pairs(generator: random.Random, place: Path) -> list[Path]:
 
 
 def _broken(content: bytes, generator: random.Random) -> bytes:
-    """One change of the bytes."""
+    """The content with one random change of its bytes."""
     changes: Sequence[Callable[[bytes], bytes]] = (
         lambda old: old[: generator.randrange(len(old) + 1)],
         lambda old: _with(old, generator, bytes([generator.randrange(256)])),

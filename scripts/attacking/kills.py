@@ -1,4 +1,4 @@
-"""SIGKILLs in one training, at any time: resumed after each, it makes the run that it makes at once."""
+"""Attack: kill a training at random times. Resumed after each SIGKILL, it must give the same run as without kills."""
 
 import json
 import os
@@ -11,13 +11,13 @@ from pathlib import Path
 
 from attacking.victim import SMALL, Result, run_verb
 
-#: Updates between two kills, about, and seconds of start-up in which a kill may come as well.
+#: Mean number of updates between two kills, and seconds of start-up in which a kill may also happen.
 UPDATES, START_UP = 40, 4.0
 TIMES = ("minutes", "train_tokens_per_second")
 
 
 def attack(count: int, seed: int, folder: Path) -> list[Result]:
-    """Kill a training `count` times; it saves after every update that it can."""
+    """Kill a training `count` times and resume it; it saves its state as often as possible."""
     generator, result = random.Random(seed), Result("SIGKILLs in a training")
     steps = UPDATES * (count + 2)
     line = [*SMALL, "model.dropout=0.2", f"trainer.steps={steps}", "trainer.validate_every=10"]
@@ -29,7 +29,7 @@ def attack(count: int, seed: int, folder: Path) -> list[Result]:
         before = _step(folder / "killed")
         with (folder / "killed.log").open("ab") as log:
             process = subprocess.Popen(_command(line), stderr=log, env={**os.environ, "OMP_NUM_THREADS": "1"})
-        if number % 5 == 4:  # anywhere while it starts
+        if number % 5 == 4:  # at a random time during start-up
             time.sleep(generator.uniform(0, START_UP))
         else:
             wanted = before + generator.randint(0, 2 * UPDATES)

@@ -1,4 +1,4 @@
-"""Requests that a server's other clients should not notice: abandoned ones, half ones, and those of foreign pages."""
+"""Attack a server with abandoned, incomplete and foreign requests, which its other clients must not notice."""
 
 import contextlib
 import json
@@ -18,18 +18,18 @@ from typing import Any
 from attacking.victim import Result, victim
 
 ROOT = Path(__file__).resolve().parents[2]
-#: Seconds until another client has its answer, on a busy machine; usually it has it in less than one.
+#: Maximum seconds until another client gets its answer, on a busy machine; usually less than one second.
 MOST_SECONDS = 20.0
-#: Megabytes by which the server may grow, and bytes that it may write to its log.
+#: Maximum growth of the server's memory in megabytes, and maximum bytes of its log.
 MOST_MEGABYTES, MOST_LOG = 300, 10_000
-#: Half requests at a time: more than the server keeps.
+#: Number of incomplete requests at a time: more than the server's limit on connections.
 HALVES = 700
 EVERYTHING = ["alignment", "weights", "self_weights", "alternatives", "stages", "beam"]
 SHORT: dict[str, Any] = {"text": "Spain", "include": []}
 
 
 class Server:
-    """`nmt.serve` as a program, and what it says."""
+    """A process of `nmt.serve`, with its log."""
 
     def __init__(self, run: Path, folder: Path) -> None:
         self.log, self.connections = folder / "serve.log", list[socket.socket]()
@@ -47,7 +47,7 @@ class Server:
     def asked(
         self, path: str, body: Any = None, seconds: float = MOST_SECONDS, headers: Mapping[str, str] | None = None
     ) -> int:
-        """The status of an answer; 0 for none in time."""
+        """Send a request; return the status of the answer, or 0 if no answer arrives in time."""
         connection = HTTPConnection("127.0.0.1", self.port, timeout=seconds)
         try:
             if body is None:
@@ -62,13 +62,13 @@ class Server:
             connection.close()
 
     def opened(self, data: bytes) -> socket.socket:
-        """A connection that has sent this, and stays open."""
+        """Open a connection, send `data`, and leave the connection open."""
         self.connections.append(socket.create_connection(("127.0.0.1", self.port), MOST_SECONDS))
         self.connections[-1].sendall(data)
         return self.connections[-1]
 
     def megabytes(self) -> float:
-        """Its memory; 0 where the system does not say."""
+        """The memory of the server's process; 0 if the system does not tell."""
         try:
             status = Path(f"/proc/{self.program.pid}/status").read_text(encoding="ascii")
         except OSError:
@@ -76,7 +76,7 @@ class Server:
         return int(re.findall(r"VmRSS:\s*(\d+)", status)[0]) / 1024
 
     def stopped(self) -> tuple[int | None, float]:
-        """The exit status after SIGTERM, None for none in time, and how long it took."""
+        """Send SIGTERM; return the exit status, None if the server does not end in time, and the seconds it took."""
         began = time.monotonic()
         self.program.send_signal(signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -90,7 +90,7 @@ class Server:
 
 
 def attack(count: int, seed: int, folder: Path) -> list[Result]:
-    """Send `count` requests and leave, then half requests, then those of foreign pages."""
+    """Send and abandon `count` requests, then send requests of other sites, then incomplete requests."""
     server = Server(victim(folder), folder)
     try:
         results = [_abandoned(server, count, seed), _origins(server), _halves(server)]
@@ -105,7 +105,7 @@ def attack(count: int, seed: int, folder: Path) -> list[Result]:
 
 
 def _heavy(generator: random.Random) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Requests that keep a model busy for seconds, or are refused before they do."""
+    """Yield requests that keep a model busy for seconds, or that the server rejects for their size."""
     while True:
         text = " ".join(["Spain"] * generator.randint(5, 60))
         search = {"beam_size": 50, "nbest": generator.choice((1, 10, 50))}
@@ -121,9 +121,9 @@ def _heavy(generator: random.Random) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _abandoned(server: Server, count: int, seed: int) -> Result:
-    """Clients that leave; the next one has its answer soon, and the memory is given back."""
+    """Abandon requests: the next client must be answered soon, and memory must be freed."""
     result, generator = Result("requests of clients that leave"), random.Random(seed)
-    server.asked("/v1/explain", {"text": "Spain", "target": "Spain"})  # what is loaded once, is loaded now
+    server.asked("/v1/explain", {"text": "Spain", "target": "Spain"})  # warm-up before the first look at memory
     before = server.megabytes()
     for _, (path, body) in zip(range(count), _heavy(generator)):
         status = server.asked(path, body, 0.5)
@@ -142,7 +142,7 @@ def _abandoned(server: Server, count: int, seed: int) -> Result:
 
 
 def _origins(server: Server) -> Result:
-    """What browsers send for pages elsewhere is refused; the page itself, programs and health checks are served."""
+    """Send requests as browsers do for other sites (to be rejected), for the page and for programs (to be served)."""
     result, site = Result("origins"), f"http://127.0.0.1:{server.port}"
     foreign = ("null", "file://", "http://evil.example", "https://[", f"{site}0", "ftp://127.0.0.1", "http://localhost")
     tries: list[tuple[int, str, dict[str, str]]] = [(403, "/v1/translate", {"Origin": each}) for each in foreign]
@@ -164,7 +164,7 @@ def _origins(server: Server) -> Result:
 
 
 def _halves(server: Server) -> Result:
-    """Connections that send half a request and wait, more than the server keeps; others are answered all the while."""
+    """Open more connections with incomplete requests than the server allows; other clients must still be answered."""
     result = Result("half requests")
     head = b"POST /v1/translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     halves = (

@@ -1,6 +1,6 @@
-"""Runs from strangers that try to read, write or connect outside their folder, to run code, or to take time and memory.
+"""Attack with untrusted runs, which try to leave their folder, to connect, to run code, or to use up time and memory.
 
-Python tells an audit hook of every file that is opened, every connection, program and pickled class.
+A Python audit hook observes all opened files, connections, programs and pickled classes.
 """
 
 import itertools
@@ -19,10 +19,10 @@ from omegaconf import OmegaConf
 
 from attacking.victim import Result, copy_of, run_verb, victim
 
-#: An attempt on a copy of a run: changes it, to reach what is in the folder outside.
+#: An attempt: changes a copy of a run (first path) so that it tries to reach a folder outside (second path).
 Attempt = Callable[[Path, Path], None]
 SECRET = "nobody's business"
-#: Seconds that a refusal may take, with all that the verb loads.
+#: Maximum seconds of a command, including its start-up.
 MOST_SECONDS = 60
 LINKED = (
     *("config.yaml", "run.json", "overrides.json", "history.jsonl", "checksums.json", "train.log"),
@@ -30,12 +30,12 @@ LINKED = (
     *("evaluation", "evaluation/test", "alignments", "tensorboard"),
 )
 VERBS = ("translate", "evaluate", "train", "align", "check")
-#: What no attempt may cause: programs, pickled classes, connections.
+#: Audit events that no attempt may cause: programs, pickled classes, connections.
 FORBIDDEN = (
     *("os.system", "os.exec", "os.posix_spawn", "os.spawn", "subprocess.Popen", "pickle.find_class"),
     *("socket.connect", "socket.getaddrinfo", "socket.sendto"),
 )
-#: What may only happen to paths that are not outside.
+#: Audit events that are forbidden for paths in the folder outside.
 WITH_PATHS = (
     *("open", "os.listdir", "os.scandir", "os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.chmod"),
     *("os.symlink", "os.link", "os.truncate"),
@@ -43,7 +43,7 @@ WITH_PATHS = (
 
 
 class Watch:
-    """What this process does while it is watched, where it may not."""
+    """Audit hook that records forbidden events of this process while it is active."""
 
     def __init__(self, outside: Path, allowed: Path) -> None:
         self._outside, self._allowed = str(outside), (str(allowed), os.devnull)
@@ -66,15 +66,15 @@ class Watch:
 
 
 def attack(count: int, seed: int, folder: Path) -> list[Result]:
-    """Make the first `count` attempts, each on a new copy of a run; `seed` changes nothing."""
+    """Make the first `count` attempts, each on a new copy of a run; `seed` is not used."""
     os.environ["XDG_STATE_HOME"], os.environ["HOME"] = str(folder / "state"), str(folder / "home")
     run, place, outside = victim(folder), folder / "copy", folder / "outside"
-    os.chdir(folder)  # the user's own cache is below, and temporary files as well
+    os.chdir(folder)  # so that the cache and temporary files are inside the folder
     tempfile.tempdir = str(folder)
-    shutil.rmtree(folder / "state", ignore_errors=True)  # somebody else has made the run
+    shutil.rmtree(folder / "state", ignore_errors=True)  # without this state, the run counts as made by others
     place.mkdir(exist_ok=True)
     (folder / "in.txt").write_text("Spain\n", encoding="utf-8")
-    with copy_of(run, place) as copy:  # what is loaded once, is loaded now: matplotlib asks a program for its fonts
+    with copy_of(run, place) as copy:  # warm-up: matplotlib starts a program once to find fonts
         run_verb("evaluate", f"run={copy}", "data=run", "pictures=1")
     watch, result = Watch(outside, folder), Result("runs from strangers")
     for name, verb, change in itertools.islice(attempts(), count):
@@ -104,7 +104,7 @@ def attack(count: int, seed: int, folder: Path) -> list[Result]:
 
 
 def _line(verb: str, run: Path, folder: Path) -> list[str]:
-    """What somebody who was given a run does with it."""
+    """The arguments of a typical command on a run from others."""
     if verb == "train":
         return [f"name={run.name}", f"checkpoints={run.parent}", "resume=true", "trainer.steps=61"]
     more = {"translate": [f"input={folder / 'in.txt'}", f"output={folder / 'out.txt'}"], "evaluate": ["pictures=1"]}
@@ -120,7 +120,7 @@ def _contents(folder: Path) -> dict[str, bytes]:
 
 
 def attempts() -> Iterator[tuple[str, str, Attempt]]:
-    """Names, verbs and changes: links first, then settings, code, and files that are too much."""
+    """Yield name, verb and change of each attempt: links first, then settings, code, and oversized files."""
     for number, name in enumerate(LINKED):
         usual = "evaluate" if name.startswith("evaluation") else "train"
         for verb in dict.fromkeys((VERBS[number % len(VERBS)], usual)):
@@ -162,7 +162,7 @@ def _linking(name: str) -> Attempt:
 
 
 def _setting(settings: dict[str, Any]) -> Attempt:
-    """Settings of the configuration; OUTSIDE in a value is the folder that must not be touched."""
+    """An attempt that changes settings; OUTSIDE in a value is replaced by the forbidden folder."""
 
     def change(run: Path, outside: Path) -> None:
         config = OmegaConf.load(run / "config.yaml")
@@ -225,6 +225,6 @@ def _recorded(word: str) -> Attempt:
 
 
 def _replace(run: Path, name: str, content: bytes) -> None:
-    """Replace a file; a stranger would not leave checksums that say so."""
+    """Replace a file, and delete the checksums, which would reveal the change."""
     (run / name).write_bytes(content)
     (run / "checksums.json").unlink()

@@ -1,4 +1,4 @@
-"""What every attack needs: a small run, a verb in this process with what it said, and the counts."""
+"""Shared by all attacks: a small run, the execution of a command in this process, and the counts of outcomes."""
 
 import contextlib
 import importlib
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-#: A model that is trained in seconds, on built-in text.
+#: Overrides for a model that trains in seconds, on built-in text.
 SMALL = (
     *("data=builtin", "data.train_pairs=300", "data.valid_pairs=20", "data.test_pairs=20"),
     *("tokenizer.vocabulary_size=320", "model.embedding_size=32", "encoder.size=16", "decoder.size=32"),
@@ -22,7 +22,7 @@ SMALL = (
 
 
 class Ending(NamedTuple):
-    """What a verb said and how it ended: its exit status, or the traceback of an error that it should have caught."""
+    """The end of a command: its exit status, its output, and the traceback of an error that it did not catch."""
 
     status: int
     output: str
@@ -31,13 +31,13 @@ class Ending(NamedTuple):
 
     @property
     def is_one_message(self) -> bool:
-        """Whether it ended as a command should that cannot do its work: status 1, a message, no traceback."""
+        """Whether the command failed properly: with status 1, a message and no traceback."""
         return self.status == 1 and not self.traceback and "Traceback" not in self.errors and "nmt." in self.errors
 
 
 @dataclass
 class Result:
-    """A row of the table: the attempts at one thing by what became of them, and what nmt did wrong."""
+    """A row of the table: the attempts on one target, counted by outcome, and the failures of nmt."""
 
     name: str
     outcomes: Counter[str] = field(default_factory=Counter)
@@ -48,17 +48,17 @@ class Result:
         self.outcomes[outcome] += 1
 
     def fail(self, failure: str) -> None:
-        """Keep what went wrong."""
+        """Record a failure of nmt."""
         self.failures.append(f"{self.name}: {failure}")
 
     @property
     def attempts(self) -> int:
-        """How many there were."""
+        """The number of attempts."""
         return sum(self.outcomes.values()) + len(self.failures)
 
 
 def table(results: Sequence[Result]) -> str:
-    """The rows of all results."""
+    """A Markdown table with a row for each result."""
     lines = ["| attacked | attempts | what became of them | failed |", "|---|---:|---|---:|"]
     for result in results:
         outcomes = ", ".join(f"{count:,} {name}" for name, count in sorted(result.outcomes.items()))
@@ -67,7 +67,7 @@ def table(results: Sequence[Result]) -> str:
 
 
 def run_verb(verb: str, *words: str) -> Ending:
-    """Run a verb in this process, with its output kept."""
+    """Run a command in this process and capture its output."""
     output, errors = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
         try:
@@ -80,7 +80,7 @@ def run_verb(verb: str, *words: str) -> Ending:
 
 
 def victim(folder: Path, *words: str) -> Path:
-    """A trained run in the folder."""
+    """Return the trained run in the folder; train it if it is missing."""
     run = folder / "victim"
     if not (run / "config.yaml").exists():
         line = (*SMALL, "trainer.steps=60", "trainer.validate_every=20", *words)
@@ -92,7 +92,7 @@ def victim(folder: Path, *words: str) -> Path:
 
 @contextlib.contextmanager
 def copy_of(run: Path, place: Path) -> Iterator[Path]:
-    """A copy of the run in another folder, for the time of an attempt."""
+    """A copy of the run in the folder `place`, which is emptied when the context ends."""
     shutil.copytree(run, place / run.name, copy_function=shutil.copyfile)
     try:
         yield place / run.name

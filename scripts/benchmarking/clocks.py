@@ -1,4 +1,4 @@
-"""Batches that hold a clock: a training loop is measured by when it asks for them."""
+"""Batches with a clock: the time of a training loop is measured from its requests for batches."""
 
 import time
 from collections.abc import Iterator
@@ -16,10 +16,10 @@ class Enough(Exception):  # noqa: N818  a way out of the training loop, not an e
 
 
 class Feed(TokenBatches):
-    """Hands a training loop its batches and holds the clock.
+    """Gives batches to a training loop and measures its time.
 
-    The clock runs from the moment at which the loop wants a batch to the moment at which it wants the one after the
-    last: batches are made, moved, and trained on, weights updated. Between two orders the loop waits here.
+    The clock runs from the request for the first batch of an order to the request for the batch after its last. This
+    includes making and moving batches, and complete updates. Between two orders the loop waits here.
     """
 
     def __init__(self, pairs: EncodedPairs, exchange: Exchange, place: Place, *, tokens: int, sentences: int) -> None:
@@ -30,7 +30,7 @@ class Feed(TokenBatches):
         self.updates = 0
 
     def epoch(self, epoch: int, start: int = 0, stride: int = 1) -> Iterator[Batch]:
-        """The batches of an epoch, as long as updates are ordered."""
+        """Yield the batches of an epoch while updates are ordered (`Enough` after the last order)."""
         batches = super().epoch(epoch, start, stride)
         while True:
             if self._left == 0:

@@ -1,4 +1,4 @@
-"""What the command lines of the scripts have in common."""
+"""Shared parts of the command lines of the benchmark scripts."""
 
 import argparse
 import contextlib
@@ -11,14 +11,14 @@ from nmt.system.errors import UserError, nearest
 
 
 class Parser(argparse.ArgumentParser):
-    """Mistakes on the command line are the user's like all others."""
+    """A parser that raises UserError for an invalid command line."""
 
     def error(self, message: str) -> NoReturn:
         raise UserError(f"{message[:1].upper()}{message[1:]}. {self.prog} --help says what there is.")
 
 
 def add_common(parser: argparse.ArgumentParser) -> None:
-    """The options of every script that measures."""
+    """Add the options that all benchmark scripts have."""
     say = parser.add_argument
     say("--quick", action="store_true", help="tiny sizes, only to see that all of it works")
     say("--data", metavar="DIR", help="folder with Multi30k ($NMT_DATA/multi30k; else the built-in corpus)")
@@ -31,7 +31,7 @@ def add_common(parser: argparse.ArgumentParser) -> None:
 
 
 def count(word: str) -> int:
-    """A whole number from 1 on (ArgumentTypeError for anything else)."""
+    """Parse a whole number of at least 1 (ArgumentTypeError for anything else)."""
     with contextlib.suppress(ValueError):
         if (number := int(word)) >= 1:
             return number
@@ -39,7 +39,7 @@ def count(word: str) -> int:
 
 
 def select(option: str, words: str | None, known: Sequence[str]) -> list[str]:
-    """The comma-separated words of an option, all of `known` where it is not given (UserError for another)."""
+    """The comma-separated words of an option; without the option, all `known` words (UserError for an unknown word)."""
     names = words.split(",") if words else list(known)
     for name in names:
         if name not in known:
@@ -48,10 +48,10 @@ def select(option: str, words: str | None, known: Sequence[str]) -> list[str]:
 
 
 def check_places(read: Mapping[str, str | Path | None], written: Mapping[str, Path | None]) -> None:
-    """Find out before any work whether files and folders are there, and whether folders can be written, by option.
+    """Check before any work that files and folders exist (`read`), and that folders can be written (`written`).
 
     Raises:
-        UserError: one is not there, or cannot be made or written.
+        UserError: a path is missing, or a folder cannot be created or written; the message names the option.
     """
     for option, path in read.items():
         if path is not None and not os.path.exists(path):
@@ -62,7 +62,7 @@ def check_places(read: Mapping[str, str | Path | None], written: Mapping[str, Pa
 
 
 def _writable(folder: Path) -> bool:
-    """Whether files can be put into the folder, which is made: better known before than after measuring."""
+    """Create the folder; return whether files can be written into it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:

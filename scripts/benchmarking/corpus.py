@@ -1,7 +1,7 @@
-"""The corpus as all cases and all peers read it: prepared once, in a folder of its own.
+"""The corpus of all cases and peers, prepared once in its own folder.
 
-The folder holds `tokenizer.model`; `pairs.npz`, the training pairs as token ids; `train`, `valid`, `few` and `test`
-as text, a file a side; `pieces.txt` and `counted.txt`, the vocabulary as the peers want it.
+The folder has `tokenizer.model`; `pairs.npz`, the training pairs as token ids; `train`, `valid`, `few` and `test` as
+text, one file per side; `pieces.txt` and `counted.txt`, the vocabulary in the peers' formats.
 """
 
 import os
@@ -23,14 +23,14 @@ SOURCE, TARGET = "de", "en"
 
 
 def prepare(folder: Path, data: str | None, tokenizer: str | None, scale: Scale) -> Json:
-    """Fill `folder` and return what there is to know of the corpus.
+    """Write the corpus into `folder` and return facts about it.
 
     Args:
-        folder: to fill.
-        data: a folder with Multi30k; None for $NMT_DATA/multi30k where it is there, else the built-in corpus.
-        tokenizer: a SentencePiece model for both sides; None for the one beside $NMT_DATA where that is there, else
-            one is trained.
-        scale: how much of the built-in corpus, how long pairs may be, how many pieces.
+        folder: the folder to fill.
+        data: a folder with Multi30k; None for $NMT_DATA/multi30k if it exists, else the built-in corpus.
+        tokenizer: a SentencePiece model for both sides; None for the model next to $NMT_DATA if it exists, else a new
+            tokenizer is trained.
+        scale: sizes of the built-in corpus, maximum length of pairs, number of pieces.
 
     Raises:
         UserError: a file is missing, or the corpus has no test set.
@@ -88,13 +88,13 @@ def _write(folder: Path, tokenizer: Tokenizer, pairs: EncodedPairs) -> None:
     )
     spelled = tokenizer.target.pieces(range(tokenizer.target.size))
     write_text(folder / "pieces.txt", "".join(f"{piece}\n" for piece in spelled))
-    # Without the four specials, and without what a reader that splits at white space could not read.
+    # Without the four special pieces, and without pieces that contain white space, at which peers split lines.
     counted = [piece for piece in spelled[4:] if piece.split() == [piece]]
     write_text(folder / "counted.txt", "".join(f"{piece}\t1\n" for piece in counted))
 
 
 def _write_text(folder: Path, name: str, split: Split) -> None:
-    """Two files of which line i translates line i, whatever a reader takes for the end of a line."""
+    """Write two parallel files; characters that a reader could take for the end of a line become spaces."""
     pairs = [
         (" ".join(source.splitlines()), " ".join(target.splitlines()))
         for source, target in zip(split.source, split.target, strict=True)

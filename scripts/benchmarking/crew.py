@@ -1,7 +1,7 @@
-"""A process a case, so that no case sees another's memory, and all of them wait while one measures.
+"""One process per case, so that the memory of each case is measured separately; while one case measures, others wait.
 
-The leading process loads neither torch nor the corpus. What the cases have in common is loaded once, in a process that
-computes nothing and of which each case is a fork; a case's largest resident set starts from there.
+The leading process loads neither torch nor the corpus. The libraries of all cases are loaded once, in a process that
+computes nothing. Each case is a fork of this process, and so its peak memory includes the libraries.
 """
 
 import contextlib
@@ -25,10 +25,10 @@ class Case:
     """A process that does one kind of work on request."""
 
     def __init__(self, job: str, settings: Json, log: Path) -> None:
-        """Start it and wait until it is ready; what it says on standard error goes to `log`.
+        """Start the process and wait until it is ready; its standard error goes to `log`.
 
         Raises:
-            UserError: what the case raised, or that it died.
+            UserError: the case raised a UserError, or died.
         """
         known = "forkserver" in multiprocessing.get_all_start_methods()
         context: ForkServerContext | SpawnContext
@@ -45,7 +45,7 @@ class Case:
         self.ready = self._receive()
 
     def ask(self, **order: object) -> Json:
-        """Has one order carried out and returns the answer, which holds the `peak_memory` so far."""
+        """Send an order and return the answer, which includes the `peak_memory` so far, in bytes."""
         self._connection.send(order)
         return self._receive()
 
@@ -83,13 +83,13 @@ class Case:
 
 
 def once(job: str, settings: Json, log: Path) -> Json:
-    """What a case that needs no orders answers."""
+    """Start a case that needs no orders; return its answer."""
     with Case(job, settings, log) as case:
         return case.ready
 
 
 def end_with_leader() -> None:
-    """Let this process end when the leading one does, however that ends: a case may train for an hour on its own."""
+    """End this process when the leading process ends in any way: a case could go on training for an hour."""
     leader = multiprocessing.parent_process()
 
     def wait() -> None:
@@ -101,7 +101,7 @@ def end_with_leader() -> None:
 
 
 def _serve(connection: Connection, job: str, settings: Json, log: Path) -> None:
-    """The process of a case."""
+    """Run a case: the main function of its process."""
     end_with_leader()
     file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     os.dup2(file, 2)

@@ -1,4 +1,4 @@
-"""Models as the verbs build, train and use them, for the cases."""
+"""Models for the cases, built, trained and used as by the commands of nmt."""
 
 import contextlib
 from pathlib import Path
@@ -42,7 +42,7 @@ def take(place: Place) -> Compute:
 
 
 def run_trainer(config: DictConfig, model: Seq2Seq, feed: TokenBatches, compute: Compute, folder: Path) -> None:
-    """The project's own loop, until the orders end."""
+    """Run the project's training loop until the orders end."""
     settings = build_trainer(config)
     learner = Learner(model, build_optimizer(config, model), build_schedule(config), settings, compute)
     validation = Validation(feed, lambda _: ([], Figures(0.0)), compute)
@@ -59,7 +59,7 @@ def translator_of(
     batch: int = 64,
     shortlist: int = 0,
 ) -> Translator:
-    """What the verb would translate with, from a run that learnt from the pairs in `folder`."""
+    """The translator that `nmt.translate` would use for a run trained on the pairs in `folder`."""
     tokenizer, pairs = load_tokenizer(folder), corpus.read_pairs(folder)
     lexicon = lexicon_of(pairs, tokenizer.source.size) if shortlist else None
     return Translator(
@@ -69,13 +69,13 @@ def translator_of(
         compute=compute,
         batch_sentences=batch,
         length_ratio=length_ratio(pairs, EXTRA_LENGTH),
-        weights=False,  # as long as nobody asks for links or pictures
+        weights=False,  # as for output without links and pictures
         shortlist=Shortlist(lexicon, shortlist, tokenizer.target.size, tokenizer.joint) if lexicon else None,
     )
 
 
 def scores_of(folder: Path, texts: list[str]) -> Json:
-    """Cased, detokenised BLEU, and how long translations are, cut into pieces again, without their ends."""
+    """Cased, detokenised BLEU of translations, and their mean number of pieces without the end of sentence."""
     from nmt.evaluation.metrics import bleu
 
     if not texts:

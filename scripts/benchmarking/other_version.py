@@ -1,6 +1,6 @@
-"""One job of a version of the program, for `versions.py`: orders and answers are lines of JSON.
+"""Run one job with a version of the program, for `versions.py`: orders and answers are lines of JSON.
 
-Run as a file, with that version's folders in `PYTHONPATH`; it imports nothing but that version's own modules.
+This file runs as a script with the version's folders in `PYTHONPATH`, and imports only modules of this version.
 """
 
 import json
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def main() -> None:
-    """Sets up the job that the first line names and answers each further line."""
+    """Start the job that the first line names, and answer each further line."""
     from benchmarking import settings as version
     from benchmarking import work
 

@@ -1,8 +1,8 @@
-"""Other programs on the same work: Joey NMT, OpenNMT-py, eole and Marian, each from an environment of its own.
+"""Other programs on the same work (peers): Joey NMT, OpenNMT-py, eole and Marian, each in its own environment.
 
-They get the same text, the same pieces and, as far as each can express it, the same model and recipe. What they say
-themselves of their speed is what counts: training in target tokens a second without the first report, translating in
-sentences a second after the model is loaded.
+They get the same text, the same pieces and, as far as each program supports it, the same model and recipe. Their speed
+is what they report themselves: target tokens per second in training without the first report, and sentences per second
+in translating after the model is loaded.
 """
 
 import os
@@ -19,23 +19,23 @@ from typing import NamedTuple
 from benchmarking.settings import HEADS, Json, Sizes
 from nmt.system.files import write_text
 
-#: The most pieces that a peer may say for a sentence.
+#: Maximum number of pieces in a peer's translation.
 LONGEST_OUTPUT = 80
 
 
 class Task(NamedTuple):
-    """What a peer is to do.
+    """The work of a peer.
 
     Attributes:
         data: the folder of the corpus.
-        folder: the peer's own.
+        folder: the working folder of the peer.
         languages: source and target.
-        sizes: of the model.
-        batch: sentences a batch.
-        longest: pieces a side; longer pairs are left out.
-        threads: CPU threads.
-        cuda: whether it takes the GPU.
-        lines: how many of the test set it translates.
+        sizes: the sizes of the model.
+        batch: sentences per batch.
+        longest: maximum pieces per side; longer pairs are left out.
+        threads: number of CPU threads.
+        cuda: whether to use the GPU.
+        lines: number of lines of the test set to translate.
     """
 
     data: Path
@@ -50,27 +50,27 @@ class Task(NamedTuple):
 
 
 class Translated(NamedTuple):
-    """Sentences a second after loading, and the translations."""
+    """The speed in sentences per second after loading, and the translations."""
 
     sentences_per_second: float
     texts: list[str]
 
 
 class PeerError(Exception):
-    """A peer did not do what it was asked to; the message says what it said."""
+    """A peer failed; the message has its output."""
 
 
 class Peer(ABC):
     """A program in a virtual environment.
 
     Attributes:
-        name: the package's.
-        title: what people call it.
-        module: what Python imports.
-        variable: of the environment, naming its Python.
-        beside: the wiring of ours that is the same model.
-        on_gpu: whether it is measured on a GPU.
-        library_threads: those of a library's products; None for all.
+        name: name of the package.
+        title: name in texts.
+        module: name of the Python module.
+        variable: environment variable with the path of its Python.
+        beside: the wiring of nmt with the same model.
+        on_gpu: whether the peer is also measured on a GPU.
+        library_threads: number of threads for OpenMP and MKL; None for all CPU threads.
     """
 
     name = ""
@@ -89,7 +89,7 @@ class Peer(ABC):
         self.lines = self._take_lines()
 
     def _take_lines(self) -> int:
-        """Write as much of the test set as is to be translated; return how many lines that is."""
+        """Write the part of the test set to translate; return the number of lines."""
         count = 0
         for language in self.task.languages:
             lines = (self.task.data / f"test.{language}").read_text(encoding="utf-8").split("\n")[:-1]
@@ -99,33 +99,33 @@ class Peer(ABC):
         return count
 
     def train(self, updates: int) -> float:
-        """Train a new model for this many updates; target tokens a second by its own count.
+        """Train a new model for `updates` updates; return the reported target tokens per second.
 
         Raises:
-            PeerError: it failed, or said nothing of its speed.
+            PeerError: the peer failed, or did not report its speed.
         """
         return self._speed(self._train(updates))
 
     @abstractmethod
     def translate(self) -> Translated:
-        """Translate the text with the model that was trained last, beam 5, 64 sentences at a time.
+        """Translate the text with the last trained model, a beam of 5, and 64 sentences at a time.
 
         Raises:
-            PeerError: as `train`.
+            PeerError: see `train`.
         """
 
     @abstractmethod
     def _train(self, updates: int) -> str:
-        """Train a new model and keep it at the end; what it said."""
+        """Train and save a new model; return the output of the program."""
 
     @abstractmethod
     def _speed(self, output: str) -> float:
-        """Target tokens a second, from what it said."""
+        """Target tokens per second, from the output of a training."""
 
     def _settings(self, updates: int) -> Json:
-        """What the configuration files have places for."""
+        """The values for the fields of the configuration file's template."""
         task = self.task
-        every = max(1, updates // 6)  # a peer says its speed six times where there are as many updates
+        every = max(1, updates // 6)  # six reports of the speed, if there are enough updates
         return {
             **task.sizes._asdict(),
             "data": task.data,
@@ -145,7 +145,7 @@ class Peer(ABC):
         }
 
     def _run(self, *words: str) -> str:
-        """What a command of the peer's says, both streams together."""
+        """Run a command of the peer; return its output, standard output and error together (PeerError)."""
         environment = {**os.environ, "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1"}
         for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
             environment[variable] = str(self.library_threads or self.task.threads)
@@ -169,7 +169,7 @@ class Peer(ABC):
         return output
 
     def _wait(self, process: subprocess.Popen[bytes]) -> int:
-        """Its exit status; notes how much memory it took where the system tells."""
+        """Wait for a process; return its exit status, and note its peak memory if the system provides it."""
         if not hasattr(os, "wait4"):
             return process.wait()
         _, status, usage = os.wait4(process.pid, 0)
@@ -200,7 +200,7 @@ class Joey(Peer):
 
     def _train(self, updates: int) -> str:
         self._configure(updates)
-        # It keeps its weights whenever it validates, and at the end.
+        # Joey NMT saves weights at every validation and at the end.
         output = self._run("-m", "joeynmt", "train", "joey.yaml", "--skip-test")
         self.updates = updates
         return output
@@ -215,7 +215,7 @@ class Joey(Peer):
     def translate(self) -> Translated:
         self._configure(self.updates)
         output = self._run("-m", "joeynmt", "test", "joey.yaml", "--output-path", "joey.out")
-        # It translates the validation set first, here two lines.
+        # The first reported time is for the validation set, here two lines.
         seconds = self._numbers(r"Generation took ([\d.]+)\[sec\]", output, "how long it took")[-1]
         return Translated(self.lines / seconds, self._texts(self.task.folder / "joey.out.test"))
 
@@ -250,7 +250,7 @@ class OpenNMT(Peer):
 
 
 class OpenNMTTransformer(OpenNMT):
-    """Its Transformer: pre-normalised, as ours."""
+    """The Transformer of OpenNMT-py, pre-normalised like the project's."""
 
     template = "onmt_transformer.yaml"
 
@@ -260,7 +260,7 @@ class OpenNMTTransformer(OpenNMT):
 
 
 class Eole(OpenNMT):
-    """eole 0.6, OpenNMT-py's successor, which says its speed as that does."""
+    """eole 0.6, OpenNMT-py's successor, with the same format of speed reports."""
 
     name, title, module, variable = "eole", "eole", "eole", "NMT_EOLE_PYTHON"
     template = "eole.yaml"
@@ -289,16 +289,16 @@ class Eole(OpenNMT):
 
 
 class Marian(Peer):
-    """Marian 1.12 by pip: compiled for AVX alone, so that one built from source is faster.
+    """Marian 1.12 from pip, compiled for AVX only; a build from source is faster.
 
-    Each of its threads computes a part of a batch.
+    Each thread computes a part of a batch.
     """
 
     name, title, module, variable = "pymarian", "Marian", "pymarian", "NMT_MARIAN_PYTHON"
     beside, on_gpu, library_threads = "conditional", False, 1
 
     def _train(self, updates: int) -> str:
-        for earlier in self.task.folder.glob("marian.npz*"):  # it would go on from there
+        for earlier in self.task.folder.glob("marian.npz*"):  # Marian would resume the earlier training
             earlier.unlink()
         shutil.copyfile(self.task.data / "tokenizer.model", self.task.folder / "vocab.spm")
         write_text(self.task.folder / "marian.yaml", _template("marian.yaml").format(**self._settings(updates)))
@@ -325,23 +325,23 @@ class Marian(Peer):
 
 
 PEERS: tuple[type[Peer], ...] = (Joey, OpenNMT, Eole, Marian)
-#: As `--peers` has them, in the order of `PEERS`.
+#: The names for `--peers`, in the order of `PEERS`.
 NAMES = tuple(kind.name for kind in PEERS)
 
 
 def _template(name: str) -> str:
-    """The configuration file of a peer, with places for `Peer._settings`."""
+    """The template of a peer's configuration file, with fields for `Peer._settings`."""
     return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
 
 def speed(reports: Sequence[float]) -> float:
-    """Tokens a second over all reports but the first, each of which is of as many updates."""
+    """Mean tokens per second of all reports except the first; reports cover equal numbers of updates."""
     later = [report for report in reports[1:] if report > 0]
     return statistics.harmonic_mean(later) if later else reports[0]
 
 
 def find(kind: type[Peer], given: str | None, task: Task) -> Peer | str:
-    """The peer, or why it is not there."""
+    """The peer, or the reason why it is not measured."""
     if task.cuda and not kind.on_gpu:
         return f"{kind.title} is measured on a CPU only."
     python = given or os.environ.get(kind.variable)
@@ -356,5 +356,5 @@ def find(kind: type[Peer], given: str | None, task: Task) -> Peer | str:
     if done.returncode or not match:
         reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
         return f"{kind.title} is not measured: {python} cannot import it ({reason})."
-    # It runs in another folder than this one.
+    # Absolute, because the peer runs in another folder.
     return kind(os.path.abspath(python) if os.path.dirname(python) else python, match[1], task)

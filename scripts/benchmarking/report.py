@@ -1,4 +1,4 @@
-"""What was measured, as tables on standard output and a JSON file."""
+"""The results of a benchmark as Markdown tables and as a JSON file."""
 
 import json
 from collections.abc import Sequence
@@ -7,12 +7,12 @@ from pathlib import Path
 from benchmarking.settings import TORCH_TRANSFORMER, TRANSFORMER, WIRINGS, Json
 from nmt.system.files import write_text
 
-#: Translations that are longer than others by more than this are not the same work.
+#: Maximum ratio of mean lengths up to which two sets of translations count as the same work.
 ALIKE = 1.1
 
 
 def write_json(path: Path, results: Json) -> None:
-    """Write all of it (UserError if the file cannot be written)."""
+    """Write all results (UserError if the file cannot be written)."""
     write_text(path, json.dumps(results, indent=2, ensure_ascii=False) + "\n")
 
 
@@ -33,7 +33,7 @@ def text(results: Json) -> str:
 
 
 def _setting(results: Json) -> list[str]:
-    """The machine and the corpus."""
+    """The description of the machine and the corpus."""
     machine, corpus = results["machine"], results["corpus"]
     return [
         f"Machine: {machine['cpu']}, {machine['cores']} cores, {machine['threads']} threads, "
@@ -121,12 +121,12 @@ def _peers(peers: Json) -> list[str]:
 
 
 def both(figures: Json, key: str) -> str:
-    """A peer's figure and ours."""
+    """The figure of a peer and of nmt; "" if it is missing."""
     return f"{figures[key]:.1f}, {figures[f'our_{key}']:.1f}" if key in figures else ""
 
 
 def _unlike(name: str, figures: Json) -> list[str]:
-    """A warning where the translations cannot be the same work."""
+    """A warning if the translations differ too much in length to be the same work."""
     lengths = figures.get("pieces_per_sentence", 0.0), figures.get("our_pieces_per_sentence", 0.0)
     if max(lengths) <= ALIKE * min(lengths):
         return []
@@ -143,7 +143,7 @@ def _mebibytes(figures: Json) -> str:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """A Markdown table with columns of one width."""
+    """A Markdown table whose columns are padded to equal width."""
     widths = [max(len(row[column]) for row in [head, *rows]) for column in range(len(head))]
     lines = [
         "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |"
@@ -153,13 +153,13 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def with_spread(figures: Json, key: str, form: str) -> str:
-    """A median and, in brackets, the smallest and the largest."""
+    """The median, with the minimum and maximum in brackets."""
     low, high = figures["spread"][key]
     return f"{form.format(figures[key])} ({form.format(low)} to {form.format(high)})"
 
 
 def _transformer(measured: Json) -> list[str]:
-    """What `transformer.measure` measured."""
+    """The table of the part "transformer"."""
     titles = {TRANSFORMER.name: "ours", TORCH_TRANSFORMER: "torch's layers, our loop", "opennmt-py": "OpenNMT-py"}
     rows = []
     for name, title in titles.items():

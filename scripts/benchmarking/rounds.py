@@ -1,4 +1,4 @@
-"""The leading process of the benchmark: cases in turn, round after round, so that what else runs falls on all alike."""
+"""The leading process of the benchmark: cases take turns in rounds, so that other load affects all cases equally."""
 
 import contextlib
 import os
@@ -12,12 +12,12 @@ from benchmarking.peers import OpenNMTTransformer, Peer
 from benchmarking.session import Options, Session, attempt, beside, say, summary
 from benchmarking.settings import PLAIN, TORCH_TRANSFORMER, TRANSFORMER, Json, Place, Sizes
 
-#: By name: the figures of each round.
+#: Name of a case -> the figures of each round.
 Rounds = dict[str, list[dict[str, float]]]
 
 
 def run(options: Options) -> Json:
-    """Measure everything that is asked for and return all of it.
+    """Make all requested measurements and return the results.
 
     Raises:
         UserError: a file or a device is missing, or a case died.
@@ -52,7 +52,7 @@ def run(options: Options) -> Json:
 
 
 def _measure(session: Session, place: Place) -> Json:
-    """Training and translating in one place, the peers beside ours."""
+    """Measure training and translating of nmt and of the peers in one place."""
     options = session.options
     say(f"On {place.device} in {place.precision}, {place.threads} CPU threads, {session.rounds} rounds.")
     usual = session.scale.batch if place.device == "cpu" or options.quick else 512
@@ -77,7 +77,7 @@ def _measure(session: Session, place: Place) -> Json:
 def _cases(
     stack: contextlib.ExitStack, session: Session, place: Place, sizes: Sizes, batch: int, names: Sequence[str]
 ) -> dict[str, Case]:
-    """A case for each model, warmed up."""
+    """Start a case for each model."""
     shared: Json = {"scale": session.scale, "sizes": sizes, "place": place, "folder": session.data, "batch": batch}
     return {name: stack.enter_context(Case("training", {**shared, "wiring": name}, session.log)) for name in names}
 
@@ -85,7 +85,7 @@ def _cases(
 def _in_turn(
     session: Session, place: Place, cases: Mapping[str, Case], theirs: Sequence[Peer], outcomes: Json
 ) -> tuple[Rounds, dict[str, Json], dict[str, list[float]]]:
-    """The figures of each round, the last answers, and what the peers reached."""
+    """Train in rounds; return the figures of each round, the last answers, and the speeds of the peers."""
     rounds: Rounds = {name: [] for name in cases}
     their_rounds: dict[str, list[float]] = {peer.name: [] for peer in theirs}
     answers: dict[str, Json] = {}
@@ -114,7 +114,7 @@ def _trained(answer: Json) -> dict[str, float]:
 
 
 def _training(session: Session, place: Place, batch: int, theirs: list[Peer], outcomes: Json) -> Json:
-    """Train the wirings, measured where that is asked for, until they have their updates; keep the weights."""
+    """Train the wirings, with measurements if requested; then save weights for translating, after enough updates."""
     measured, scale = "training" in session.options.parts, session.scale
     on_gpu = place.device != "cpu"
     plain = on_gpu and measured and not session.options.compares
@@ -145,7 +145,7 @@ def _training(session: Session, place: Place, batch: int, theirs: list[Peer], ou
 
 
 def _transformer(session: Session, place: Place) -> Json:
-    """The Transformer beside torch's own layers in the same loop and beside OpenNMT-py's; ratios to ours by round."""
+    """Compare the Transformer with torch's layers in the same loop and with OpenNMT-py, by ratios in each round."""
     sizes, name = session.scale.transformer._replace(pieces=session.sizes.pieces), OpenNMTTransformer.name
     peer: Peer | str = ""
     if OpenNMTTransformer.name in session.options.peers:

@@ -1,4 +1,4 @@
-"""The leading process: what a measurement starts from, and where its parts are."""
+"""The leading process: options of a measurement, its corpus, places and files, and summaries of rounds."""
 
 import statistics
 import sys
@@ -14,15 +14,15 @@ PARTS = ("training", "transformer", "translating")
 
 
 def say(text: str) -> None:
-    """Show how far it is, on standard error."""
+    """Print a line of progress on standard error."""
     print(text, file=sys.stderr, flush=True)
 
 
 @dataclass(frozen=True)
 class Options:
-    """What the command lines ask for; `--help` of the scripts explains it. None leaves the choice to the scale.
+    """The options of the command lines; `--help` of the scripts explains them. None means the default of the scale.
 
-    `pythons` are those of the peers' environments, by the peer's name.
+    `pythons` has pairs of a peer's name and the Python of its environment.
     """
 
     quick: bool = False
@@ -43,7 +43,7 @@ class Options:
 
 
 class Session:
-    """A folder with the corpus, what is known of corpus and machine, places, rounds and weights."""
+    """A measurement: its folder with the corpus, facts about corpus and machine, places, rounds and weights."""
 
     def __init__(self, options: Options, folder: Path) -> None:
         """Prepare the corpus (UserError: a file or a device is missing)."""
@@ -66,7 +66,7 @@ class Session:
             say(note)
 
     def peer(self, kind: type[Peer], folder: str, sizes: Sizes, batch: int, cuda: bool = False) -> Peer | str:
-        """A peer with its task, or why it is not there."""
+        """A peer with its task, or the reason why it is not measured."""
         lines = max(self.scale.translated.values())
         languages = (self.corpus["languages"][0], self.corpus["languages"][1])
         longest = self.scale.longest
@@ -76,7 +76,7 @@ class Session:
         return peer
 
     def places(self) -> list[Place]:
-        """Where everything is measured: on a CPU in the precision that is asked for, on a GPU in both."""
+        """The places to measure: a CPU in the requested precision, a GPU in float32 and bf16."""
         places = []
         for device in self.options.devices:
             both = device != "cpu" and not self.options.compares
@@ -85,17 +85,17 @@ class Session:
         return places
 
     def weights(self, place: Place, name: str) -> Path:
-        """The trained weights of a wiring."""
+        """The file for the trained weights of a wiring."""
         return self.folder / f"{name}-{place.precision}-{place.device.replace(':', '')}.safetensors"
 
     def numbers(self) -> Iterator[str]:
-        """The rounds as the user sees them: 1 of 5, 2 of 5 ..."""
+        """Yield the numbers of rounds for messages: 1 of 5, 2 of 5 ..."""
         for number in range(self.rounds):
             yield f"{number + 1} of {self.rounds}"
 
 
 def attempt(outcome: Json, label: str, unit: str, work: Callable[..., float], *arguments: object) -> list[float]:
-    """What a peer reached in a round, in a list; nothing if it failed, now or before, which `outcome` then says."""
+    """Run a peer's round; return its speed in a list, which is empty after a failure, noted in `outcome`."""
     if "failed" in outcome:
         return []
     try:
@@ -109,7 +109,7 @@ def attempt(outcome: Json, label: str, unit: str, work: Callable[..., float], *a
 
 
 def summary(rounds: Sequence[dict[str, float]]) -> Json:
-    """The median of each key over the rounds, and under "spread" its smallest and largest."""
+    """The median of each key over the rounds, and in "spread" its minimum and maximum."""
     columns = {key: [entry[key] for entry in rounds] for key in rounds[0]}
     medians: Json = {key: statistics.median(values) for key, values in columns.items()}
     spread = {key: [min(values), max(values)] for key, values in columns.items()}
@@ -117,6 +117,6 @@ def summary(rounds: Sequence[dict[str, float]]) -> Json:
 
 
 def beside(ours: Sequence[float], theirs: Sequence[float], unit: str) -> Json:
-    """A peer's rounds beside ours: medians, spreads, and how many times as fast we are."""
+    """The summary of a peer's rounds, and of the ratios of our speed to the peer's."""
     ratios = [{"ours_over_theirs": rate / their} for rate, their in zip(ours, theirs, strict=False)]
     return {**summary([{unit: rate} for rate in theirs]), **({"ratio": summary(ratios)} if ratios else {})}

@@ -1,16 +1,16 @@
-"""What is measured: the model, its wirings, the amounts of work. Read by both sides, so it loads nothing heavy."""
+"""The settings of the benchmark: model, wirings, amounts of work. The leading process imports this, so it is light."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 Json = dict[str, Any]
-#: A case calls it with what it has measured and gets the next order; None ends the case.
+#: A case calls this function with its answer and gets the next order; None ends the case.
 Exchange = Callable[[Json], Json | None]
 
 
 class Sizes(NamedTuple):
-    """A model's sizes. `encoder` is that of one direction; `pieces` counts both vocabularies' one set of pieces."""
+    """The sizes of a model. `encoder` is the size of one direction; `pieces` is the size of the joint vocabulary."""
 
     pieces: int = 8000
     embedding: int = 256
@@ -22,7 +22,7 @@ class Sizes(NamedTuple):
 
 
 class Wiring(NamedTuple):
-    """A decoder with the score that goes with it; `overrides` choose it."""
+    """A decoder with its score, and the overrides that choose them."""
 
     name: str
     title: str
@@ -41,25 +41,24 @@ WIRINGS = {
     )
 }
 
-#: The Transformer, which is measured by itself: beside torch's own layers and OpenNMT-py's.
+#: The Transformer, which is measured separately and compared with torch's layers and OpenNMT-py.
 TRANSFORMER = Wiring("transformer", "Transformer", ("encoder=transformer", "decoder=transformer"))
 
-#: The same model of torch's own layers, in the project's loop.
+#: The same model with torch's layers, in the project's loop.
 TORCH_TRANSFORMER = "torch.nn.Transformer"
 
-#: Of all its attention.
+#: Number of heads in every attention of the Transformer.
 HEADS = 4
 
 MODELS = {**WIRINGS, TRANSFORMER.name: TRANSFORMER}
 
-#: The comparison on a GPU: torch's own GRUs, encoder and decoder, without attention.
+#: The comparison on a GPU: torch's GRUs as encoder and decoder, without attention.
 PLAIN = "cudnn"
 
 SEARCHES = ("greedy", "beam5")
 
-#: Faster ways through beam 5 on a CPU, for `bahdanau` alone: the precision, the length of the shortlist (0: none), and
-#: how many sentences are searched together. By default, `nmt.translate` searches 128 together, and its shortest
-#: shortlist has 50.
+#: Faster variants of beam 5 on a CPU, only for `bahdanau`: precision, length of the shortlist (0: none), and sentences
+#: per batch. By default, `nmt.translate` has 128 sentences per batch, and its shortest shortlist has 50.
 FASTER = {
     "beam5_shortlist": ("float32", 50, 64),
     "beam5_bf16": ("bf16", 0, 64),
@@ -72,7 +71,7 @@ FASTER = {
 
 
 class Place(NamedTuple):
-    """Where a case runs: the device, "float32", "bf16" or "int8" (search only), CPU threads."""
+    """Where a case runs: device, precision ("float32", "bf16", or "int8" for search only), and CPU threads."""
 
     device: str
     precision: str
@@ -81,20 +80,20 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Scale:
-    """The amounts: `MATCHED` for results, `QUICK` to see that all of it works.
+    """The amounts of work: `MATCHED` for results, `QUICK` to test that everything works.
 
     Attributes:
-        sizes: of the model; `pieces` is what a tokenizer that is trained here is asked for.
-        transformer: sizes of the Transformer, all but `layers` and `pieces` alike.
-        batch: sentences a training batch.
-        longest: pieces a side; longer pairs are left out, as the peers leave them out.
-        warm_up: updates before anything is measured.
-        gpu_warm_up: the same on a GPU, where each shape is captured and its kernels are compiled first.
-        updates, gpu_updates: measured updates of a wiring in a round.
-        trained: updates that a model has had, in all, before it translates.
-        translated: sentences translated in a round, by how many are searched together.
-        built_in: pairs of the built-in corpus: training, validation, test.
-        peer_updates: updates of a peer in a round.
+        sizes: sizes of the model; `pieces` is the requested vocabulary size for a new tokenizer.
+        transformer: sizes of the Transformer; all are equal except `layers` and `pieces`.
+        batch: sentences per training batch.
+        longest: maximum pieces per side; longer pairs are left out, as by the peers.
+        warm_up: updates before the measurement.
+        gpu_warm_up: the same on a GPU, where graphs are captured and kernels compiled for each shape.
+        updates, gpu_updates: measured updates of a wiring per round.
+        trained: total updates of a model before it translates.
+        translated: batch size -> number of sentences to translate per round.
+        built_in: pairs of the built-in corpus for training, validation and test.
+        peer_updates: updates of a peer per round.
     """
 
     sizes: Sizes = field(default_factory=Sizes)
@@ -128,7 +127,7 @@ QUICK = Scale(
 
 
 def overrides(wiring: Wiring, sizes: Sizes, batch: int, longest: int) -> list[str]:
-    """The command line that makes the matched model and its recipe of the project's own configuration."""
+    """The overrides of the project's configuration for the matched model and its recipe."""
     if wiring is TRANSFORMER:
         attentions = ("encoder.self_attention", "decoder.self_attention", "attention")
         model = ["model.tie_embeddings=all", "tokenizer.joint=true", "model.dropout=0.1"]
@@ -143,7 +142,7 @@ def overrides(wiring: Wiring, sizes: Sizes, batch: int, longest: int) -> list[st
         f"model.embedding_size={sizes.embedding}",
         *(f"{side}.layers={sizes.layers}" for side in ("encoder", "decoder")),
         f"trainer.sentences_per_batch={batch}",
-        # Sentences are what limits a batch; the places only decide how finely pairs are sorted by length.
+        # Batches are limited by sentences; the number of tokens only affects how pairs are sorted by length.
         f"trainer.tokens_per_batch={batch * min(longest, 64)}",
         *("optimizer.lr=0.001", "optimizer.betas=[0.9,0.999]", "optimizer.eps=1e-8", "optimizer.weight_decay=0"),
         *("schedule=constant", "schedule.warmup_steps=0", "trainer.label_smoothing=0.1", "trainer.clip_norm=1"),

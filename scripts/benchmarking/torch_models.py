@@ -1,11 +1,11 @@
-"""The comparisons in plain torch: its GRUs on a GPU, and its Transformer's layers in the project's model and loop.
+"""The comparisons in plain torch: its GRUs on a GPU, and its Transformer layers in the project's model and loop.
 
-`Plain` has no attention: its decoder reads the encoder's last state as its first one and otherwise nothing but the
-words before, which is less arithmetic than any wiring of the project, in two kernels that the library has for it.
+`Plain` has no attention: the decoder starts from the encoder's last state, and then reads only the previous words. This
+is less arithmetic than any wiring of the project, and the library has two kernels for it.
 
-In the Transformer, embeddings, positions, the tied softmax and what stands around them are the project's; encoder and
-decoder are `torch.nn.TransformerEncoder` and `torch.nn.TransformerDecoder`. Dropout that the project's layers do not
-have, of attention weights and of the inner layer, is off.
+In the Transformer, embeddings, positions, tied softmax and loop are the project's. Encoder and decoder are
+`torch.nn.TransformerEncoder` and `torch.nn.TransformerDecoder`. Dropout of attention weights and of the inner layer is
+off, because the project's layers do not have it.
 """
 
 import itertools
@@ -26,7 +26,7 @@ from nmt.text.tokenizer import PAD
 
 
 class Plain(nn.Module):
-    """Embeddings, a bidirectional GRU, a GRU and a softmax of the sizes of the matched model."""
+    """Embeddings, a bidirectional GRU, a GRU and a softmax, with the sizes of the matched model."""
 
     def __init__(self, sizes: Sizes, dropout: float) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ class Plain(nn.Module):
 
 
 def train_plain(model: Plain, batches: TokenBatches, place: Place) -> None:
-    """Train with AdamW, clipping and label smoothing until `batches` raises what ends it."""
+    """Train with AdamW, clipping and label smoothing until `batches` raises `Enough`."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.001, weight_decay=0.0, fused=True)
     device = torch.device(place.device)
     autocast = place.precision == "bf16"
@@ -70,10 +70,10 @@ def train_plain(model: Plain, batches: TokenBatches, place: Place) -> None:
 
 
 class Nothing(NamedTuple):
-    """The state of a decoder that is only trained."""
+    """The empty state of a decoder that is only trained."""
 
     def select(self, rows: Tensor) -> "Nothing":
-        """Nothing."""
+        """Return the empty state."""
         return self
 
 
@@ -118,7 +118,7 @@ class TorchEncoder(Encoder):
 
 
 class TorchDecoder(Decoder[Source, Nothing]):
-    """`torch.nn.TransformerDecoder`, pre-normalised; for training alone."""
+    """`torch.nn.TransformerDecoder`, pre-normalised; for training only."""
 
     def __init__(self, sizes: Sizes, dropout: float) -> None:
         super().__init__()
@@ -148,6 +148,6 @@ class TorchDecoder(Decoder[Source, Nothing]):
 
 
 def replaced(model: Seq2Seq, sizes: Sizes, dropout: float) -> Seq2Seq:
-    """The model with torch's layers in place of its own, initialised as torch does it."""
+    """Replace the model's layers by torch's layers with torch's initialisation; return the model."""
     model.encoder, model.decoder = TorchEncoder(sizes, dropout), TorchDecoder(sizes, dropout)
     return model.to(model.output.weight.device)

@@ -1,4 +1,4 @@
-"""The benchmark's part "translating": every wiring, search and batch size, with the peers beside."""
+"""The part "translating" of the benchmark: all wirings, searches and batch sizes, and the peers."""
 
 import contextlib
 
@@ -8,12 +8,12 @@ from benchmarking.peers import Peer
 from benchmarking.session import Session, attempt, beside, say, summary
 from benchmarking.settings import FASTER, SEARCHES, Json, Place
 
-#: Wiring, search, and how many sentences are searched together.
+#: Wiring, search, and sentences per batch.
 Key = tuple[str, str, int]
 
 
 def measure(session: Session, place: Place, theirs: list[Peer], outcomes: Json) -> Json:
-    """Translate in turn, round after round; what the peers reach goes into `outcomes`."""
+    """Translate with all cases in rounds; return their figures. The figures of peers go into `outcomes`."""
     compares = session.options.compares
     amounts = {64: session.scale.translated[64]} if compares else session.scale.translated
     if not compares and place.device != "cpu":
@@ -60,7 +60,7 @@ def measure(session: Session, place: Place, theirs: list[Peer], outcomes: Json) 
 
 
 def _settings(session: Session, place: Place, batches: list[int]) -> dict[Key, Json]:
-    """The settings of each case; on a CPU, also those of the faster ways through beam 5 that the processor has."""
+    """The settings of each case; on a CPU, also those of the faster variants of beam 5 that the processor supports."""
     shared: Json = {"scale": session.scale, "sizes": session.sizes, "place": place, "folder": session.data}
     settings: dict[Key, Json] = {
         (name, search, batch): {
@@ -91,7 +91,7 @@ def _compared(
     their_rounds: list[float],
     scores: Json,
 ) -> Json:
-    """A peer beside our beam 5, and beside each faster way through it."""
+    """The comparison of a peer with our beam 5, and with its faster variants."""
     compared = {}
     for name, way, batch in scored:
         if name == peer.beside and (way == "beam5" or way in FASTER):
@@ -111,7 +111,7 @@ def _compared(
 
 
 def _speed(session: Session, peer: Peer, texts: dict[str, list[str]]) -> float:
-    """Sentences a second of a peer whose model has had as many updates as ours; its translations go into `texts`."""
+    """Sentences per second of a peer, after as many updates as our models; its translations go into `texts`."""
     if peer.updates != session.scale.trained:
         say(f"training {peer.name} for {session.scale.trained} updates before it translates")
         peer.train(session.scale.trained)

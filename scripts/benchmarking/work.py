@@ -1,6 +1,6 @@
-"""What the cases do: train, translate, score. Each runs in a process of its own (`crew`).
+"""The jobs of cases: train, translate, score. Each job runs in its own process (`crew`).
 
-A job is set up once and then carries out orders until none comes.
+A job is set up once, and then carries out orders until it gets None.
 """
 
 import contextlib
@@ -37,7 +37,7 @@ from nmt.system.compute import Compute, choose_device, has_int8
 
 
 def prepare(settings: Json, exchange: Exchange) -> None:
-    """The corpus and the machine, before anything is measured."""
+    """Prepare the corpus; answer with facts about corpus and machine."""
     places = [choose_device(device) for device in settings["devices"]]
     if settings["threads"]:
         Compute.choose("cpu", threads=settings["threads"])
@@ -46,7 +46,7 @@ def prepare(settings: Json, exchange: Exchange) -> None:
 
 
 def machine(places: Sequence[torch.device]) -> Json:
-    """Processor, threads and versions, and the GPU among the devices to measure."""
+    """Facts about the machine: processor, threads, versions, and the GPU if it is measured."""
     facts: Json = {
         "cpu": _cpu(),
         "cores": os.cpu_count() or 1,
@@ -76,7 +76,7 @@ def _cpu() -> str:
 
 
 def training(settings: Json, exchange: Exchange) -> None:
-    """Train a wiring with the project's loop; orders: {"updates": n} to be measured, {"save": path}."""
+    """Train a wiring with the project's loop; orders: {"updates": n} to measure, {"save": path} to save weights."""
     scale: Scale = settings["scale"]
     place: Place = settings["place"]
     sizes: Sizes = settings["sizes"]
@@ -110,7 +110,7 @@ def _feed(pairs: EncodedPairs, exchange: Exchange, place: Place, batch: int, sca
 
 
 def translating(settings: Json, exchange: Exchange) -> None:
-    """Translate the test set; orders: {"sentences": n} to be measured, {"texts": true} for the translations."""
+    """Translate the test set; orders: {"sentences": n} to measure, {"texts": true} to score the translations."""
     scale: Scale = settings["scale"]
     place: Place = settings["place"]
     sizes: Sizes = settings["sizes"]
@@ -147,7 +147,7 @@ def translating(settings: Json, exchange: Exchange) -> None:
 
 
 def scoring(settings: Json, exchange: Exchange) -> None:
-    """The scores of translations of the first lines of the test set."""
+    """Answer with the scores of given translations of the first lines of the test set."""
     exchange(scores_of(settings["folder"], settings["texts"]))
 
 

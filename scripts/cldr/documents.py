@@ -1,8 +1,8 @@
-"""Documents whose later sentences cannot be translated without the first one.
+"""Documents whose later sentences cannot be translated without the first sentence.
 
-English writes "5′" for five feet and for five minutes of arc, "5m" for metres, minutes and months: the CLDR's narrow
-forms of units. The first sentence of a document ("12 feet") tells the unit. Other languages spell units out ("5 Fuß",
-"5 Bogenminuten"). Amounts in narrow form are in one split only.
+In the CLDR's narrow forms of units, English "5′" means five feet or five minutes of arc, and "5m" means metres, minutes
+or months. The first sentence of a document ("12 feet") tells the unit. Other languages spell out the units ("5 Fuß",
+"5 Bogenminuten"). Each amount in narrow form occurs in only one split.
 """
 
 import itertools
@@ -16,14 +16,14 @@ from cldr.meaning import Moment, Pair, Percent, Phrase, Quantity
 from cldr.phrases import bare, day
 from nmt.system.errors import UserError
 
-#: Sentences after the one that names the unit.
+#: Number of sentences after the sentence that names the unit.
 FARTHEST = 3
-#: Of ten numbers, those with this last digit are kept for one split; the others are for training.
+#: Numbers with this last digit belong to one split; all other numbers belong to the training set.
 _DIGITS = {"valid": {8}, "test": {9}}
 
 
 class Line(NamedTuple):
-    """A sentence in both languages, and if it is ambiguous its other translations."""
+    """A sentence in both languages; for an ambiguous sentence also its wrong translations."""
 
     document: int | None
     pair: Pair
@@ -31,13 +31,13 @@ class Line(NamedTuple):
 
 
 def document_splits(source: Language, target: Language, seed: int, sizes: Mapping[str, int]) -> dict[str, list[Line]]:
-    """The lines of "train", "valid" and "test", which have at least the given numbers of documents.
+    """Generate the lines of "train", "valid" and "test", with at least the given numbers of documents.
 
-    Each document of the validation and of the test set comes once for each meaning of its narrow form, with the same
-    numbers. So a model that does not see the first sentence is right in exactly one case of two or three.
+    Each document of the validation and test sets occurs once for each meaning of its narrow form, with equal numbers.
+    So a model that does not see the first sentence is right in exactly one of two or three cases.
 
     Raises:
-        UserError: the source language has no narrow form with two meanings.
+        UserError: the source language has no narrow form with two meanings that the target language distinguishes.
     """
     families = ambiguous(source, target)
     if not families:
@@ -76,9 +76,9 @@ def _pair(source: Language, target: Language, phrase: Phrase, translation: Phras
 
 
 def ambiguous(source: Language, target: Language) -> dict[str, list[str]]:
-    """Narrow forms of the source that stand for several units, which both languages tell apart where they spell them.
+    """Narrow forms of the source that stand for several units, which both languages distinguish in long form.
 
-    {"m": ["duration-minute", "length-meter"]}, sorted; the numbers 2 and 5 are tried.
+    Returns, for example, {"m": ["duration-minute", "length-meter"]}. Forms are compared for the numbers 2 and 5.
     """
     forms: dict[str, list[str]] = {}
     for unit in sorted(source.locale._data["unit_patterns"]):
@@ -102,7 +102,7 @@ def ambiguous(source: Language, target: Language) -> dict[str, list[str]]:
 
 
 def _number(rng: random.Random, split: str) -> Decimal:
-    """A number from 2 to 999 that belongs to this split, small ones as often as large ones."""
+    """A random number from 2 to 999 that belongs to this split, with one, two or three digits equally often."""
     held = set().union(*_DIGITS.values())
     while True:
         number = rng.randrange(2, 10 ** rng.choice((1, 2, 3)))

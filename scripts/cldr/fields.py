@@ -1,4 +1,4 @@
-"""Finds the fields of a text that a pattern has given: what is the number, what surrounds it, what is literal."""
+"""Finds the fields of a text that was made from a pattern: the number, its surroundings, and literal text."""
 
 import functools
 import itertools
@@ -13,17 +13,17 @@ _WORDS = re.compile(r"\w(?:.*\w)?")
 
 
 def clean(text: str) -> str:
-    """Turn every white space into one plain space and drop direction marks."""
+    """Replace each white-space character by a plain space, and remove direction marks."""
     return re.sub(r"\s", " ", text.translate(_MARKS))
 
 
 def shift(fields: Sequence[Field], by: int, prefix: str = "") -> list[Field]:
-    """Fields moved by some characters, with a prefix for their names."""
+    """Move fields by `by` characters, and add a prefix to their names."""
     return [Field(prefix + name, start + by, end + by) for name, start, end in fields]
 
 
 def trim(name: str, text: str, start: int) -> list[Field]:
-    """The field of a literal that begins at `start` of the whole, without the spaces around it."""
+    """The field of a literal that begins at `start`, without surrounding spaces; an empty list if it is blank."""
     bare = text.strip()
     if not bare:
         return []
@@ -37,7 +37,7 @@ def whole(name: str, text: str) -> Text:
 
 
 def around_number(text: str, rest: str) -> Text:
-    """A text with one number in it: the field "number" first, then `rest` for what surrounds it."""
+    """A text with one number: the field "number", then fields named `rest` for the text around it."""
     number = _NUMBER.search(text)
     if number is None:
         return Text(text, (Field("number", 0, len(text)), Field(rest, 0, len(text))))
@@ -47,11 +47,11 @@ def around_number(text: str, rest: str) -> Text:
 
 
 def tell_direction(pattern: str, opposite: str) -> Text:
-    """A relative time with 1 for its number: the fields number, unit and direction.
+    """A relative time with the number 1, and its fields number, unit and direction.
 
-    The words around the number that the past shares with the future are the unit, the others are the direction:
-    "{0} hours ago", "in {0} hours".  Where all of them change ("5 órával ezelőtt", "5 óra múlva") both fields cover
-    what surrounds the number.
+    Words around the number that past and future share are the unit; other words are the direction: "{0} hours ago",
+    "in {0} hours". If all words differ ("5 órával ezelőtt", "5 óra múlva"), both fields cover all the text around the
+    number.
     """
     joint = around_number(pattern.replace("{0}", "1"), "unit")
     both = (*joint.fields, *(field._replace(name="direction") for field in joint.fields if field.name == "unit"))
@@ -73,12 +73,12 @@ def tell_direction(pattern: str, opposite: str) -> Text:
 
 
 def same(words: Sequence[str], others: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """The pairs at the beginning of two sequences that are equal."""
+    """Yield the equal pairs at the beginning of two sequences."""
     return itertools.takewhile(lambda pair: pair[0] == pair[1], zip(words, others))
 
 
 def renumber(template: Text, number: str) -> Text:
-    """Put another number into the template's first field, unless that is said without digits."""
+    """Put another number into the template's first field, unless this field has no digits."""
     at = template.fields[0]
     if not _NUMBER.fullmatch(template.text[at.start : at.end]):
         return template
@@ -90,7 +90,7 @@ def renumber(template: Text, number: str) -> Text:
 
 @functools.cache
 def _parts(pattern: str) -> list[tuple[str, int, tuple[int, int], tuple[int, int]]]:
-    """Cut a pattern into slots and literals: text, slot or -1, the spans of its words and of its symbols."""
+    """Split a pattern into slots and literals: text, number of the slot or -1, spans of words and of symbols."""
     parts = []
     for part in re.split(r"(\{\d\})", pattern):
         words = _WORDS.search(part)
@@ -102,10 +102,10 @@ def _parts(pattern: str) -> list[tuple[str, int, tuple[int, int], tuple[int, int
 
 
 def fill(pattern: str, texts: Sequence[Text], prefixes: Sequence[str], literal: str, symbols: bool = False) -> Text:
-    """Fill "{0}", "{1}", ... of a pattern.
+    """Fill the slots "{0}", "{1}", ... of a pattern.
 
-    Literal words become the field `literal` + the number of slots before them; with `symbols` so does
-    punctuation.
+    Literal words become a field whose name is `literal` and the number of slots before them; with `symbols`, literal
+    punctuation does so, too.
     """
     text, fields, slots = "", list[Field](), 0
     for part, slot, words, marks in _parts(pattern):
@@ -123,6 +123,6 @@ def fill(pattern: str, texts: Sequence[Text], prefixes: Sequence[str], literal: 
 
 
 def runs(literal: str) -> list[tuple[int, int]]:
-    """The spans of what holds letters in a literal, without the commas behind."""
+    """The spans of words in a literal, without commas and similar marks after them."""
     words = [(match.start(), match.group().rstrip(",;:،、")) for match in re.finditer(r"\S+", literal)]
     return [(start, start + len(run)) for start, run in words if _WORDS.search(run)]

@@ -13,7 +13,7 @@ DAY = datetime.date(2011, 9, 28)
 
 
 def table() -> dict[str, Any]:
-    """The CLDR's English names, aliases, likely scripts and countries' languages, and a full date in each locale."""
+    """The CLDR's English names, aliases, likely scripts, languages of countries, and a full date in each locale."""
     english, likely = Locale("en"), get_global("likely_subtags")
     aliases = {code: str(alias).partition("_")[0] for code, alias in get_global("language_aliases").items()}
     scripts = {

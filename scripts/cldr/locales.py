@@ -1,22 +1,20 @@
-"""One language of the built-in corpus: says a phrase and remembers where each of its fields stands.
+"""A language of the built-in corpus: renders phrases, with the spans of their fields.
 
-A phrase is a small tree without any language (`Moment`, `Money`, `Listing`, ...).  `Language.say` expands
-the CLDR's patterns for it and returns the text together with the character span of every field: day, month,
-number, unit, item and so on.  Fields have the same names in every language, so two renderings of a phrase
-align exactly.
+A phrase is a small tree that is independent of a language (`Moment`, `Money`, `Listing`, ...). `Language.say` expands
+the CLDR's patterns for it, and returns the text with the character span of every field: day, month, number, unit, item
+and so on. Fields have the same names in every language, so two renderings of a phrase can be aligned exactly.
 
-What a field covers:
+Extent of fields:
 
-* literal text of a date pattern that touches a field belongs to it ("2026(e)ko" is the year, "11月" the
-  month);
-* a literal word of a date pattern that stands alone belongs to the field after it ("de noviembre"), or
-  before it where none follows or the year comes first ("2026 m. lapkričio 21 d."); in week patterns the
-  word for "week" is a field of its own;
-* what surrounds the number of an amount is its unit, currency, percent sign or power of ten ("% 35"); where a
-  pattern leaves the number out, as Arabic does for one and two, number and unit are the same word;
-* conjunctions of lists and the dash of intervals are fields; brackets and commas belong to nothing.
+* Literal text of a date pattern that touches a field belongs to this field ("2026(e)ko" is the year, "11月" the month).
+* A separate literal word of a date pattern belongs to the next field ("de noviembre"), or to the previous field if
+  there is no next field or the year comes first ("2026 m. lapkričio 21 d."). In week patterns, the word for "week" is a
+  separate field.
+* The text around the number of an amount is its unit, currency, percent sign or power of ten ("% 35"). If a pattern
+  has no number, as in Arabic for one and two, number and unit are the same word.
+* Conjunctions of lists and the dash of intervals are fields; brackets and commas belong to no field.
 
-White space of every kind becomes a plain space, and invisible direction marks are dropped.
+White space of every kind becomes a plain space, and invisible direction marks are removed.
 """
 
 import datetime
@@ -32,7 +30,7 @@ from cldr.meaning import Field, Text
 
 
 class MissingError(Exception):
-    """The locale has no data for a phrase (Babel would fall back to codes, which teach nothing)."""
+    """The locale has no data for a phrase; Babel would use codes instead, from which a model can learn nothing."""
 
 
 _FIELDS = {
@@ -48,13 +46,13 @@ _FIELDS = {
     "s": "second",
     "G": "era",
 }
-_ITEM = 0xE000  # private-use characters stand for the items while a list pattern is read off Babel
+_ITEM = 0xE000  # first of the private-use characters that mark items, to read a list pattern from Babel's output
 
 
 class _Token(NamedTuple):
-    """A part of a date pattern: a field with its letters, or a literal with the spans it gives to fields.
+    """A part of a date pattern: a field with its letters, or a literal with the fields that its words belong to.
 
-    `reach` is how much of a literal belongs to the field right before it.
+    `reach` is the number of characters at the start of a literal that belong to the field right before it.
     """
 
     name: str
@@ -64,7 +62,7 @@ class _Token(NamedTuple):
 
 
 class Language:
-    """Says phrases in one locale of Babel's."""
+    """Renders phrases in one of Babel's locales."""
 
     def __init__(self, locale: Locale) -> None:
         self.locale = locale
@@ -75,7 +73,7 @@ class Language:
             "currency": dict(locale.currencies.items()),
         }
         self._templates: dict[tuple[str, ...], Text] = {}
-        # Phrases share their parts, and patterns are parsed once: a corpus is made at the start of every run.
+        # Phrases share parts, so their renderings and parsed patterns are cached.
         self.tokens = functools.cache(self._tokens)
         self._decimal = functools.cache(self._format_decimal)
         self._plan = functools.cache(self._make_plan)
@@ -84,9 +82,9 @@ class Language:
         self._leaf = functools.lru_cache(65536)(self._say_leaf)
 
     def say(self, phrase: meaning.Phrase) -> Text:
-        """The text of a phrase and the spans of its fields.
+        """Render a phrase: return its text and the spans of its fields.
 
-        Raises MissingError where the locale has no data for it.
+        Raises MissingError if the locale has no data for the phrase.
         """
         match phrase:
             case meaning.Listing(style, items):
@@ -128,7 +126,7 @@ class Language:
                 glue = clean(str(self.locale.datetime_formats[style])).replace("'", "")
                 return fill(glue, both, ["time.", "date."], "at")
             case meaning.Interval(start, end):
-                # Any two dates of one style may be joined by the locale's fallback pattern (UTS 35, 2.6.3).
+                # The locale's fallback pattern can join any two dates of one style (UTS 35, 2.6.3).
                 both = [self._date(start.value, start.style), self._date(end.value, end.style)]
                 glue = clean(str(self.locale.interval_formats[None]))
                 return fill(glue, both, ["from.", "to."], "dash", symbols=True)
@@ -165,7 +163,7 @@ class Language:
         plural = self.locale.plural_form(value)
         template = self._templates.get((unit, style, plural))
         if template is None:
-            # Not units.format_unit: it does not fall back to the plural form "other", as the CLDR asks.
+            # units.format_unit does not fall back to the plural form "other", which the CLDR requires.
             patterns = self.locale._data["unit_patterns"][unit][style]
             pattern = clean(patterns.get(plural) or patterns["other"])
             template = around_number(pattern.replace("{0}", self._decimal(value)), "unit")
@@ -186,7 +184,7 @@ class Language:
     # Dates and times
 
     def pattern(self, style: str) -> str:
-        """The CLDR's date pattern of a style.  Raises KeyError where the locale has none."""
+        """The CLDR's date pattern of a style. Raises KeyError if the locale has none."""
         kind, _, name = style.partition(" ")
         formats = {
             "date": self.locale.date_formats,
@@ -196,7 +194,7 @@ class Language:
         return str(formats[kind][name].pattern)
 
     def _tokens(self, style: str) -> list[tuple[str, str]]:
-        """The pattern as (field name, pattern letters) and ("", literal), neighbouring literals joined."""
+        """The pattern as pairs (field name, pattern letters) and ("", literal), with adjacent literals joined."""
         tokens: list[tuple[str, str]] = []
         for _, value in dates.tokenize_pattern(self.pattern(style)):
             if isinstance(value, tuple):
@@ -211,7 +209,7 @@ class Language:
         return clean(dates.DateTimeFormat(value, self.locale)[letters])
 
     def _date_value(self, name: str, letters: str, value: datetime.datetime, week: int) -> str:
-        # Only what the field depends on is kept of the value, so that the cache serves all of a corpus.
+        # Use only the part of the date that the field depends on, so that the cache has few entries.
         base = datetime.datetime(2000, 1, 1)
         match name:
             case "week":
@@ -247,13 +245,13 @@ class Language:
         return Text(text, tuple(fields))
 
     def _make_plan(self, style: str) -> list[_Token]:
-        """The tokens of a style, their literals given to fields as the head of this file says."""
+        """The tokens of a style, with literals assigned to fields as the module's docstring describes."""
         tokens = self.tokens(style)
         names = [name for name, _ in tokens]
         head = self._week_word(tokens)
         if head is not None:
             names = ["" if name == "week" else name for name in names]
-        # "21 de noviembre", but "2026 m. lapkričio 21 d.": words follow their field if the year is first.
+        # "21 de noviembre", but "2026 m. lapkričio 21 d.": words follow their field if the year comes first.
         follow = "month" in names and "year" in names[: names.index("month")]
         plan = []
         for index, (name, letters) in enumerate(tokens):
@@ -273,9 +271,9 @@ class Language:
         return plan
 
     def _week_word(self, tokens: list[tuple[str, str]]) -> tuple[int, int, int] | None:
-        """The word of a week pattern that says "week", as (token, start, end).
+        """The word for "week" in a week pattern, as (token, start, end); None without such a word.
 
-        Of the words that touch no field it is the one most like the unit's name ("week 2 of November").
+        It is the word that touches no field and is most similar to the unit's name ("week 2 of November").
         """
         if not any(name == "week" for name, _ in tokens):
             return None
@@ -292,7 +290,7 @@ class Language:
         )
 
     def _like_week(self, word: str) -> int:
-        """How many letters a word begins with that "week" begins with in this language."""
+        """The number of first letters that a word shares with the name of the week in this language."""
         try:
             wording = self._relative(2, "week")
         except KeyError:
@@ -303,7 +301,7 @@ class Language:
     # Lists
 
     def _read_list_pattern(self, style: meaning.ListStyle, count: int) -> str:
-        """Babel's pattern for `count` items in one piece, such as "{0}, {1} eta {2}"."""
+        """Babel's pattern for a list of `count` items, such as "{0}, {1} eta {2}"."""
         try:
             pattern = clean(lists.format_list([chr(_ITEM + index) for index in range(count)], style, self.locale))
         except (KeyError, ValueError) as error:

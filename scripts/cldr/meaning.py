@@ -12,7 +12,7 @@ Length = Literal["long", "short"]
 Width = Literal["long", "short", "narrow"]
 ListStyle = Literal["standard", "or", "unit"]
 
-# The partner of a field that only one language has: "PM" and the hour "15", "week 47" and "第47周".
+# Fields that only one language has, and the field to link them with: "PM" and the hour "15", "week 47" and "第47周".
 _STAND_INS = {"period": "hour", "week-word": "week", "scale": "number"}
 
 
@@ -32,7 +32,7 @@ class Text(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """A phrase in both languages. Fields with equal names mean the same."""
+    """A phrase in both languages. Fields with equal names have the same meaning."""
 
     source: str
     target: str
@@ -42,7 +42,7 @@ class Pair(NamedTuple):
     def links(self) -> str:
         """The word links in Pharaoh format, such as "0-2 1-0", over whitespace-separated words.
 
-        Every source word that overlaps a field is linked with every target word that overlaps the field of that name.
+        All source words that overlap a field are linked with all target words that overlap the field of the same name.
         """
         source, target = _words_of(self.source, self.source_fields), _words_of(self.target, self.target_fields)
         links = set[tuple[int, int]]()
@@ -56,7 +56,7 @@ class Pair(NamedTuple):
 
 
 def _words_of(text: str, fields: Iterable[Field]) -> dict[str, set[int]]:
-    """The words (by number) that each field overlaps; no field begins or ends with white space."""
+    """The numbers of the words that each field overlaps; fields must not begin or end with white space."""
     starts = [match.start() for match in re.finditer(r"\S+", text)]
     words: dict[str, set[int]] = {}
     for name, start, end in fields:

@@ -1,7 +1,7 @@
-"""Draws phrases, writes each in both languages, and divides them into splits without a common sentence.
+"""Draws phrases, renders each in both languages, and divides them into splits without common sentences.
 
-A phrase is drawn without any language. Left out is everything whose source leaves open a part of the target: styles of
-dates, names and symbols with two meanings, and units that a locale lacks.
+Phrases are drawn independently of the languages. A phrase is left out if its source does not determine all of its
+target: for example, some styles of dates, names and symbols with two meanings, and units that a locale lacks.
 """
 
 import datetime
@@ -53,12 +53,12 @@ _UNITS = {
     "pressure": "hectopascal",
 }
 _SPANS = {"second": 60, "minute": 60, "hour": 48, "day": 30, "week": 20, "month": 24, "year": 60}
-# Regions, unions and codes for tests that the CLDR names beside the territories.
+# Regions, unions and test codes among the CLDR's territories.
 _NO_TERRITORIES = {"EU", "EZ", "UN", "QO", "ZZ", "XA", "XB"}
 
 
 def bare(wording: Text) -> Text:
-    """Without white space at the ends, which some patterns leave."""
+    """Remove white space at both ends of a text, which some patterns leave."""
     if wording.text == wording.text.strip():
         return wording
     by = len(wording.text) - len(wording.text.lstrip())
@@ -66,10 +66,10 @@ def bare(wording: Text) -> Text:
 
 
 def pair_splits(source: Language, target: Language, seed: int, sizes: Mapping[str, int]) -> dict[str, list[Pair]]:
-    """The pairs of "valid", "test" and "train"; no sentence occurs twice, on either side, in any of them.
+    """Generate the pairs of "valid", "test" and "train"; no source or target sentence occurs twice in all of them.
 
-    The smaller sets do not depend on the size of the training set. Single names are in the training set only, since no
-    model can guess them.
+    "valid" and "test" do not depend on the size of the training set. Single names are in the training set only, since
+    no model can guess them.
 
     Raises:
         UserError: the two locales have too few phrases in common.
@@ -104,7 +104,7 @@ def pair_splits(source: Language, target: Language, seed: int, sizes: Mapping[st
 
 
 class Phrases:
-    """Draws phrases that both languages can say and that the source tells unambiguously."""
+    """Draws phrases that both languages can render, and whose source is unambiguous."""
 
     def __init__(self, source: Language, target: Language) -> None:
         self.source = source
@@ -131,7 +131,7 @@ class Phrases:
         self._rivals = self._look_alikes()
         self._meetings = [s for s in self._dates if s.startswith("date ")]
         self._intervals = [s for s in self._dates if s in _INTERVALS and not self._two_digits(s)]
-        # Lists of style "unit" are for amounts; some languages put nothing between their items.
+        # Style "unit" is used for lists of amounts only: in some languages it puts nothing between items.
         self._lists = self._told_lists()
         self._conjunctions = [style for style in self._lists if style != "unit"]
         self._kinds = self._usable(
@@ -154,7 +154,7 @@ class Phrases:
         )
 
     def draw(self, rng: random.Random) -> Pair | None:
-        """A phrase in both languages; None where this draw came to nothing."""
+        """Draw a phrase in both languages; None if a language cannot render it."""
         if not self._kinds:
             return None
         make = rng.choices(list(self._kinds), cum_weights=list(self._kinds.values()))[0]
@@ -164,11 +164,11 @@ class Phrases:
             return None
 
     def pair(self, phrase: meaning.Phrase) -> Pair:
-        """Say a phrase in both languages.  Raises MissingError where one of them cannot."""
+        """Render a phrase in both languages. Raises MissingError if one of them has no data."""
         source, target = bare(self.source.say(phrase)), bare(self.target.say(phrase))
         return Pair(source.text, target.text, source.fields, target.fields)
 
-    # What can be said, and is told by the source
+    # Phrases that can be rendered and are unambiguous
 
     def _tells(self, phrase: meaning.Phrase) -> bool:
         try:
@@ -179,14 +179,14 @@ class Phrases:
         return whole and self._translations.setdefault(pair.source, pair.target) == pair.target
 
     def _all_told(self, phrases: Iterable[meaning.Phrase]) -> bool:
-        verdicts = [self._tells(phrase) for phrase in phrases]  # all of them, that none is given to another later
+        verdicts = [self._tells(phrase) for phrase in phrases]  # no early stop: each call reserves a source text
         return all(verdicts)
 
     def _can_say(self, names: Iterable[meaning.Name]) -> list[meaning.Name]:
         return [name for name in names if self._tells(name)]
 
     def _told_styles(self, styles: Sequence[str]) -> list[str]:
-        """The date styles of both languages whose source holds every field of the target, no two alike."""
+        """Date styles of both languages, with different patterns, whose source has all fields of the target."""
         clear_styles, patterns = list[str](), set[str]()
         for style in styles:
             try:
@@ -203,7 +203,7 @@ class Phrases:
         return clear_styles
 
     def _look_alikes(self) -> dict[str, set[str]]:
-        """For each date style the ones before it that look the same in the source for some value."""
+        """For each date style, the earlier styles that look the same in the source for some value."""
         first = datetime.datetime(2024, 1, 1)
         days = [first + datetime.timedelta(days=day, hours=day % 24) for day in range(366)]
         rivals = {}
@@ -231,7 +231,7 @@ class Phrases:
         return list_styles
 
     def _usable(self, kinds: "dict[_Draw, int]") -> "dict[_Draw, int]":
-        """The kinds of phrase that come to something, with cumulative weights."""
+        """The kinds of phrase that both languages can render, with cumulative weights."""
         usable, total = {}, 0
         for make, weight in kinds.items():
             if any(self._comes_to_something(make, random.Random(attempt)) for attempt in range(8)):
@@ -248,7 +248,7 @@ class Phrases:
     # Leaves
 
     def _style(self, rng: random.Random, styles: Sequence[str], phrase: Callable[[str], meaning.Leaf]) -> str:
-        """One of the styles; of those that look alike in the source ("May" is long and short) the first."""
+        """A random style; of styles that look the same in the source ("May" is long and short), the first."""
         style = _one(rng, styles)
         rivals = [rival for rival in styles if rival in self._rivals[style]]
         if not rivals:
@@ -264,7 +264,7 @@ class Phrases:
         return meaning.Moment(value, style)
 
     def _two_digits(self, style: str) -> bool:
-        """Whether the source does not tell the century of a date in this style."""
+        """Whether the source has only two digits of the year in this style."""
         return ("year", "yy") in self.source.tokens(style)
 
     def _clock(self, rng: random.Random) -> meaning.Moment:
@@ -363,7 +363,7 @@ _Option = TypeVar("_Option")
 
 
 def _one(rng: random.Random, options: Sequence[_Option]) -> _Option:
-    """One of the options.  Raises MissingError where the locales leave none."""
+    """A random option. Raises MissingError if there are no options in these locales."""
     if not options:
         raise MissingError("nothing to choose from")
     return options[int(rng.random() * len(options))]
@@ -374,7 +374,7 @@ def day(rng: random.Random, first: int = 1900, last: int = 2099) -> datetime.dat
 
 
 def _number(rng: random.Random, digits: Sequence[int]) -> Decimal:
-    """A number of at most that many digits, sometimes with a decimal, small ones as often as large ones."""
+    """A random number, sometimes with a decimal; its maximum number of digits is drawn from `digits`."""
     whole = rng.randrange(1, 10 ** _one(rng, digits))
     return Decimal(whole) + (Decimal(rng.randint(1, 9)) / 10 if rng.random() < 0.2 and whole < 1000 else 0)
 
@@ -383,7 +383,7 @@ _SAMPLES = tuple(Decimal(value) for value in ("1", "2", "3", "5", "11", "21", "1
 
 
 def _codes(language: Language, kind: str) -> list[str]:
-    """The codes whose names phrases may hold, in an order that depends on the CLDR only."""
+    """The codes whose names may occur in phrases, in an order that depends only on the CLDR."""
     locale = language.locale
     territories = [t for t in sorted(locale.territories) if len(t) == 2 and t not in _NO_TERRITORIES]
     match kind:
@@ -394,7 +394,7 @@ def _codes(language: Language, kind: str) -> list[str]:
         case "script":
             return _SCRIPTS.split()
         case _:
-            # meaning.Money that was in use on one day, so that the corpus does not change with the calendar.
+            # Currencies in use on a fixed day, so that the corpus does not change over time.
             day = datetime.date(2024, 1, 1)
             known = (get_territory_currencies(territory, day, day) for territory in territories)
             return sorted({currency for currencies in known for currency in currencies})

@@ -1,1 +1,1 @@
-"""The parts of `on_gpu.py`: what it measures on a GPU, and the page of it."""
+"""The parts of `on_gpu.py`: its measurements on a GPU, and the page of their figures."""

@@ -1,4 +1,4 @@
-"""What is measured on a GPU besides training and translating: what it can do at most, and whether it computes right."""
+"""Measurements on a GPU besides training and translating: the limits of the card, and the parity with the CPU."""
 
 import contextlib
 import copy
@@ -23,7 +23,7 @@ from nmt.training.loss import batch_loss
 from nmt.translation.stepper import Stepper
 
 Json = dict[str, Any]
-#: The variants whose numbers are compared, by what they override.
+#: The variants that are compared with the CPU: name -> overrides.
 VARIANTS = {
     "bahdanau, additive": ("decoder=bahdanau", "attention/score=additive"),
     "bahdanau, additive, plain": ("decoder=bahdanau", "attention/score=additive", "model.fast=false"),
@@ -34,16 +34,16 @@ VARIANTS = {
 }
 _SIZES = ("model.embedding_size=64", "model.dropout=0")
 _PIECES, _SENTENCES, _LONGEST = 400, 32, 20
-#: How far a gradient may be from the CPU's, as a share of the largest number in it.
+#: Maximum difference of a gradient from the CPU's, as a share of its largest absolute value.
 MOST_DIFFERENT = 1e-4
 
 
 def ceilings(device: torch.device, size: int) -> Json:
-    """The card, and the most that it does: products of matrices, copies in memory, launches and waits.
+    """The card and its limits: speed of matrix products and of copies in memory, time of launches and waits.
 
     Args:
-        device: "cuda", or "cpu" to try the script.
-        size: of the matrices, square.
+        device: "cuda", or "cpu" to test the script.
+        size: rows and columns of the matrices.
     """
     facts: Json = {"torch": str(torch.__version__), "python": platform.python_version(), "device": str(device)}
     if device.type == "cuda":
@@ -61,9 +61,9 @@ def ceilings(device: torch.device, size: int) -> Json:
 
 
 def _seconds(work: Callable[[], object], device: torch.device, repeats: int = 20) -> float:
-    """Seconds of one call, the best of three rounds."""
+    """Seconds of one call: the minimum over four rounds of `repeats` calls, the first of which is a warm-up."""
     best = float("inf")
-    for _ in range(4):  # the first one warms up
+    for _ in range(4):
         _finish(device)
         began = time.perf_counter()
         for _ in range(repeats):
@@ -79,7 +79,7 @@ def _finish(device: torch.device) -> None:
 
 
 def parity(device: torch.device) -> Json:
-    """How far each variant's loss, gradients and beams are from the CPU's, in float32, or the error that ended it."""
+    """Differences of each variant's loss, gradients and beams from the CPU's in float32, or the error of a variant."""
     place = Compute.choose(str(device), precision="float32")
     differences: Json = {}
     for name, words in VARIANTS.items():
@@ -96,10 +96,10 @@ def parity(device: torch.device) -> Json:
 
 @contextlib.contextmanager
 def _smooth() -> Iterator[None]:
-    """ReLU and maxout without kinks.
+    """Replace ReLU and maxout by smooth functions while the context is open.
 
-    At a kink, a sum that is zero but for rounding falls on either side, and the gradient jumps: one unit of the
-    Transformer moves it by 1.8e-2 between float32 and float64 on the same CPU.
+    At a kink, rounding decides on which side of zero a sum falls, and the gradient jumps: one unit of the Transformer
+    changes it by 1.8e-2 between float32 and float64 on the same CPU.
     """
 
     def relu(units: Tensor) -> Tensor:
@@ -122,7 +122,7 @@ def _difference(model: Seq2Seq, place: Compute) -> Json:
     results = [_computed(copy.deepcopy(model), batch, where) for where in (CPU, place)]
     (loss, gradients, beams), (their_loss, their_gradients, their_beams) = results
     largest = {name: ours.abs().max().item() for name, ours in gradients.items()}
-    # Some gradients are zero but for rounding, such as those of the keys' biases.
+    # Some gradients, such as those of the keys' biases, are zero except for rounding errors.
     scales = {
         name: peak if peak > 1e-6 * max(largest.values()) else max(largest.values()) for name, peak in largest.items()
     }
@@ -134,7 +134,7 @@ def _difference(model: Seq2Seq, place: Compute) -> Json:
 
 
 def _computed(model: Seq2Seq, batch: Batch, where: Compute) -> tuple[float, dict[str, Tensor], list[list[int]]]:
-    """Loss, gradients, and the tokens of a beam of 5."""
+    """The loss, the gradients by parameter, and the best tokens of each sentence with a beam of 5."""
     model, batch = model.to(where.device), batch.to(where.device)
     total = batch_loss(model.train(), batch, 0.1).total
     total.backward()

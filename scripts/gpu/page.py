@@ -1,11 +1,11 @@
-"""The page of what was measured on a GPU."""
+"""The Markdown page of the measurements on a GPU."""
 
 from typing import Any
 
 Json = dict[str, Any]
 
 
-#: What the card can do at most: the title, the key of the figure, its unit.
+#: Limits of the card: the title, the key of the figure, its unit.
 CEILINGS = (
     ("products of matrices in bf16", "tflops_bf16", "TFLOP/s"),
     ("products of matrices in float32", "tflops_float32", "TFLOP/s"),
@@ -15,7 +15,7 @@ CEILINGS = (
 
 
 def page(figures: dict[str, Json]) -> str:
-    """Markdown of all steps that there are figures of, by the step's name."""
+    """The page in Markdown; `figures` has the figures of the finished steps by name."""
     about = figures.get("ceilings", {})
     lines = [
         "# On a GPU",
@@ -56,7 +56,7 @@ def _parity(variants: Json) -> list[str]:
 
 
 def _graphs(updates: Json) -> list[str]:
-    """Updates with and without graphs and Triton kernels, by sentences a batch."""
+    """The table of updates with and without CUDA graphs and Triton kernels, by sentences per batch."""
     if "weights" not in updates:
         return []
     lines = [
@@ -73,7 +73,7 @@ def _graphs(updates: Json) -> list[str]:
 
 
 def _speeds(figures: dict[str, Json]) -> list[str]:
-    """Target tokens a second of each wiring by batch, and sentences a second in translating."""
+    """Target tokens per second of each wiring and batch size in training, and sentences per second in translating."""
     lines: list[str] = []
     steps = [step for step in figures if step.startswith("training-") and "cuda" in figures[step]]
     if steps:

@@ -1,4 +1,4 @@
-"""Steps of a measurement: each has a limit and leaves a file, so that the same command goes on where it ended."""
+"""Steps of a measurement: each has a time limit and writes a file, so that the same command resumes the measurement."""
 
 import contextlib
 import json
@@ -20,7 +20,7 @@ Json = dict[str, Any]
 
 
 class Step(NamedTuple):
-    """What is measured at a time, where, and for how many seconds at most."""
+    """A step of a measurement: its name, device, time limit in seconds, and description."""
 
     name: str
     device: str
@@ -29,7 +29,7 @@ class Step(NamedTuple):
 
 
 def measure(folder: Path, steps: Sequence[Step], work: Callable[[Step], Json], page: Callable[[], str]) -> int:
-    """Print the plan, do the steps that have no figures yet, write the page after each; 1 if a step failed.
+    """Print the plan, do the steps without figures, and write the page after each; return 1 if a step failed.
 
     `work` does a step and returns its figures (UserError if it fails).
     """
@@ -60,7 +60,7 @@ def figures_of(folder: Path, name: str) -> Path:
 
 
 def known(folder: Path, names: Sequence[str]) -> dict[str, Json]:
-    """The figures of steps that have any, also of failed ones."""
+    """The figures by step, of finished and of failed steps."""
     figures: dict[str, Json] = {}
     for name in names:
         for path in (figures_of(folder, name), figures_of(folder, f"{name}-failed")):
@@ -70,7 +70,7 @@ def known(folder: Path, names: Sequence[str]) -> dict[str, Json]:
 
 
 def plan(folder: Path, steps: Sequence[Step]) -> str:
-    """The steps with their limits, and what they take together on each device."""
+    """The steps with their limits, and the total limit on each device, as text."""
     rows, limits = [], dict.fromkeys((step.device for step in steps), 0)
     for step in steps:
         is_there = figures_of(folder, step.name).exists()
@@ -81,10 +81,10 @@ def plan(folder: Path, steps: Sequence[Step]) -> str:
 
 
 def ended(command: Sequence[str], limit: float) -> str:
-    """What a command prints on standard output; its messages go to standard error.
+    """Run a command; return its standard output. Its messages go to standard error.
 
     Raises:
-        UserError: it fails, or takes longer than `limit` seconds and is ended with all that it has started.
+        UserError: the command fails, or exceeds `limit` seconds and is killed with its child processes.
     """
     paths = [str(ROOT), str(ROOT / "scripts"), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}

@@ -1,4 +1,4 @@
-"""How fast updates are with CUDA graphs, with Triton kernels and without, and whether the weights are the same."""
+"""Speed of updates with and without CUDA graphs and Triton kernels, and the difference between their weights."""
 
 import time
 from typing import Any, Literal
@@ -15,7 +15,7 @@ from nmt.training.learner import Learner
 
 Json = dict[str, Any]
 _PIECES, _FEW_PIECES, _LENGTHS = 8000, 400, (13, 16)
-#: The ways in which updates are computed: with CUDA graphs, with Triton kernels.
+#: The ways to compute updates: (with CUDA graphs, with Triton kernels).
 _WAYS = {"eager": (False, False), "triton": (False, True), "graphs": (True, False), "both": (True, True)}
 _SMALL = (
     "model.embedding_size=32",
@@ -27,16 +27,16 @@ _SMALL = (
 
 
 def updates(device: torch.device, sizes: list[int], count: int, small: bool) -> Json:
-    """Target tokens a second of `count` updates with batches of each size, in each way of `_WAYS`, and notes if any.
+    """Measure target tokens per second of `count` updates for each batch size and each way of `_WAYS`, with notes.
 
-    Also the largest difference between the weights of ten updates in the first way and in the last, without dropout.
-    Where Triton is not usable, the ways with it are missing.
+    Also measure the largest difference between the weights after ten updates in the first and in the last way, without
+    dropout. Ways with Triton are left out where it is not usable.
 
     Args:
-        device: "cuda", or "cpu" to try it; there, batches are padded without graphs.
-        sizes: sentences a batch.
-        count: updates that are timed, of batches with one shape.
-        small: whether the model is small, to try it.
+        device: "cuda", or "cpu" for a test, where batches are padded as for graphs, but no graph is used.
+        sizes: sentences per batch.
+        count: number of timed updates; all their batches have one shape.
+        small: whether to use a small model, for a test.
     """
     with_graphs: Literal["auto", "always"] = "auto" if device.type == "cuda" else "always"
     usable = gpu.usable(torch.empty(0, device=device))
@@ -49,7 +49,7 @@ def updates(device: torch.device, sizes: list[int], count: int, small: bool) -> 
                 continue
             with mock.patch.object(gpu, "usable", lambda numbers, use=triton: use):
                 learner = _learner(device, with_graphs if graphs else "never", small, "precision=auto")
-                for step in range(len(batches)):  # the second one is captured
+                for step in range(len(batches)):  # warm-up; the second update captures a graph
                     learner.update([batches[step]], step, 0.0)
                 learner.read()
                 began, tokens = time.perf_counter(), 0
@@ -87,7 +87,7 @@ def _learner(device: torch.device, graphs: str, small: bool, *overrides: str) ->
 
 
 def _batch(size: int, seed: int) -> Batch:
-    """Random pairs, with one shape in all batches of a size."""
+    """A batch of random pairs; all batches of a size have the same shape."""
     generator = torch.Generator().manual_seed(seed)
 
     def side() -> list[list[int]]:

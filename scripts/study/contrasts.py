@@ -1,6 +1,6 @@
-"""The contrasts of the study and their tests, as `nmt.compare` tests a sweep.
+"""The contrasts of the study and their significance tests, which are those of `nmt.compare` for a sweep.
 
-A group is corrected by Holm. Which contrasts were asked after their data were seen is said on the page.
+p-values of a group are corrected by Holm. The page names the contrasts that were chosen after their data were seen.
 """
 
 import statistics
@@ -17,19 +17,19 @@ from study.rows import BUDGETS, COPIES, NORMALISERS
 
 ALPHA = 0.05
 DEFAULT = "luong-general"  # the attention and wiring of nmt.train without overrides
-#: The test sets that are tested together. The long lines are sentences of the first, so they are not a further set.
+#: The test sets that are tested together, without the long lines, which are sentences of the first set.
 SPLITS = ("test_2016_flickr", "test_2017_flickr")
 
 
 class Experiment(NamedTuple):
-    """Runs that are compared with each other: what they are, the row the others are held against, the test sets."""
+    """Runs that are compared with each other: their label, the reference row, and the test sets."""
 
     label: str
     reference: str = DEFAULT
     splits: Sequence[str] = SPLITS
 
 
-#: Studies by name. One without records yet is left out of everything.
+#: Studies by name. Studies without records are left out everywhere.
 STUDIES = {
     "short": Experiment("4 epochs"),
     "converged": Experiment("16 epochs"),
@@ -43,17 +43,17 @@ STUDIES = {
     "ended": Experiment("4 epochs and 1", "ended-plain"),
     **{name: Experiment(f"{epochs} epochs, same effort", "recurrent") for name, epochs in BUDGETS.items()},
 }
-#: Studies of one text and four epochs. The rows of all together tell how much runs deviate.
+#: Studies with the same text and four epochs. The standard deviation of runs is estimated from the rows of all of them.
 POOLED = ("short", "again", "ended", "normalisers", "normalisers-transformer")
 Rows = Mapping[str, Sequence[Run]]
-#: Of each row the microseconds a target token, "training" and "translating", in rounds that all rows took in turn.
+#: For each row, microseconds per target token in "training" and "translating", in rounds in which all rows took turns.
 Costs = Mapping[str, Mapping[str, list[float]]]
-#: Target tokens of an epoch, in millions: the median over the runs.
+#: Millions of target tokens per epoch: the median over the runs.
 TOKENS = 0.5
 
 
 class Pair(NamedTuple):
-    """Two rows of a study: what is subtracted, and from what."""
+    """A contrast: two rows of a study, of which `first` is subtracted from `second`."""
 
     study: str
     first: str
@@ -122,17 +122,17 @@ GROUPS: Mapping[str, Sequence[Pair]] = {
 
 
 def tests_of(study: str, rows: Mapping[str, Rows], splits: Sequence[str]) -> "Tests":
-    """The tests of the rows of a study, among the rows of all."""
+    """The tests for a study; `rows` has the rows of all studies, for pooling."""
     others = [rows.get(name, {}) for name in POOLED if study in POOLED and name != study]
     beside = {name: runs for other in others for name, runs in other.items() if name not in rows[study]}
     return Tests(rows[study], splits, {name: runs for name, runs in beside.items() if name not in COPIES})
 
 
 class Tests:
-    """The tests of the rows of a study, on both test sets together or on one."""
+    """Significance tests between the rows of a study, on several test sets together or on one."""
 
     def __init__(self, rows: Rows, splits: Sequence[str] = SPLITS, beside: Rows | None = None) -> None:
-        """`beside` are further rows that tell how much runs deviate."""
+        """`beside` has further rows, which are used only to estimate the standard deviation of runs."""
         self.names = list(rows)
         texts = [
             [
@@ -146,11 +146,11 @@ class Tests:
         self.bleu = dict(zip(self.names, map(statistics.fmean, self._noise.scores[self._first :]), strict=True))
 
     def between(self, first: str, second: str) -> DifferenceTest:
-        """The test of the second row against the first."""
+        """The test of the difference `second` - `first`."""
         return self._noise.between(*(self._first + self.names.index(name) for name in (first, second)))
 
     def against(self, name: str = DEFAULT) -> dict[str, OneSetting]:
-        """The tests of all other rows against this one, corrected for all of them."""
+        """The tests of all other rows against the row `name`, corrected together."""
         others = [other for other in self.names if other != name]
         at = self.names.index(name)
         pairs = [(at, self.names.index(other)) for other in others]
@@ -158,16 +158,16 @@ class Tests:
 
 
 def of_group(tests: Mapping[str, Tests], pairs: Sequence[Pair]) -> list[OneSetting]:
-    """The tests of a group, in its order, corrected together."""
+    """The tests of a group of contrasts, in the same order, corrected together."""
     tested = [tests[pair.study].between(pair.first, pair.second) for pair in pairs]
     return corrected([(0, 0)] * len(pairs), tested, ALPHA)
 
 
 def after_equal_time(rows: Rows, costs: Costs, first: str, second: str) -> tuple[float, PairNoise]:
-    """The difference in validation BLEU at the last moment that both rows have reached, and its error over seeds.
+    """The difference in validation BLEU at the last time that both rows reached, and its standard error over seeds.
 
-    An epoch has the same tokens in all rows, so its time is in proportion to the cost of a token. BLEU is interpolated
-    between validations; before the first, it rises from 0. The deviation over seeds is that of the last validation.
+    An epoch has the same tokens in all rows, so its time is proportional to the cost of a token. BLEU is interpolated
+    between validations, and from 0 before the first. The standard deviation over seeds is taken at the last validation.
     """
     prices = {name: statistics.median(costs[name]["training"]) for name in (first, second)}
     moment = min(run.history[-1]["epoch"] * price for name, price in prices.items() for run in rows[name])
@@ -184,9 +184,9 @@ def _bleu_after(run: Run, epochs: float) -> float:
 
 
 def link_rates(rows: Rows, gold: str, way: str) -> dict[str, list[float]]:
-    """Alignment error rates of the rows with attention, by seed.
+    """The alignment error rates of each row with attention, one for each seed.
 
-    `way` is "attention" (with the chosen shift), "saliency", or "diagonal", which no model made.
+    `way` is "attention" (with the chosen shift), "saliency", or "diagonal", a baseline without a model.
     """
     rates: dict[str, list[float]] = {}
     for name, runs in rows.items():
@@ -198,7 +198,7 @@ def link_rates(rows: Rows, gold: str, way: str) -> dict[str, list[float]]:
 
 
 def link_differences(rows: Rows, gold: str, way: str) -> list[tuple[str, float, float]]:
-    """Of each row, the error rate of attention less that of another way, and its p: t over seeds, by Holm."""
+    """For each row, the error rate of attention minus that of another way, and its p (t over seeds, Holm)."""
     weights, others = link_rates(rows, gold, "attention"), link_rates(rows, gold, way)
     names = [name for name in weights if len(others.get(name, [])) == len(weights[name])]
     values = [[one - other for one, other in zip(weights[name], others[name], strict=True)] for name in names]

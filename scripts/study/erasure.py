@@ -1,4 +1,4 @@
-"""How far the weights and gradients of a run agree with the erasure of source words, as `study.output` names it."""
+"""The agreement of a run's attention weights and gradients with the erasure of source words; see `study.output`."""
 
 import statistics
 from itertools import combinations
@@ -14,7 +14,7 @@ SENTENCES = 200
 
 
 def agreement(run: Path, source: Path, target: Path) -> dict[str, float]:
-    """The means over the first sentences of a test set, forced to their references."""
+    """The mean agreements over the first SENTENCES sentences of a test set, with forced references."""
     translator = nmt.load(run, "device=cpu")
     values: dict[str, list[float]] = {}
     for sentence, reference in list(zip(read_lines(source), read_lines(target), strict=True))[:SENTENCES]:
@@ -25,7 +25,7 @@ def agreement(run: Path, source: Path, target: Path) -> dict[str, float]:
 
 
 def _correlations(matrices: dict[str, Matrix]) -> dict[str, float]:
-    """Of each pair of measures, the mean over the target words that have one; by size and with signs."""
+    """Rank correlations of each pair of measures, by absolute value and with signs, averaged over target words."""
     values: dict[str, float] = {}
     for (one, first), (other, second) in combinations(matrices.items(), 2):
         for kind, (a, b) in {"": (abs(first), abs(second)), "signed ": (first, second)}.items():
@@ -36,7 +36,7 @@ def _correlations(matrices: dict[str, Matrix]) -> dict[str, float]:
 
 
 def _tops(matrices: dict[str, Matrix]) -> dict[str, float]:
-    """The share of target words whose largest source word is that by erasure."""
+    """The shares of target words for which attention or gradient has the same top source word as erasure."""
     tops = {name: abs(matrix).argmax(1) for name, matrix in matrices.items()}
     shares = {f"top {name}": float((tops[name] == tops["erasure"]).mean()) for name in ("attention", "gradient")}
     return {**shares, "top chance": 1 / matrices["erasure"].shape[1]}

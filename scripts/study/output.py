@@ -1,4 +1,4 @@
-"""What `attention_study.py report` writes: tables, pictures, and the figures in the text of the page."""
+"""The output of `attention_study.py report`: tables, pictures, and the figures in the text of the page."""
 
 import re
 import statistics
@@ -31,31 +31,31 @@ from study.contrasts import (
     tests_of,
 )
 
-#: Records beside the parquet files: `Study` has what they are.
+#: Further files of records besides the parquet files; see `Study`.
 FURTHER = ("costs", "maps", "erasure")
 SILVER = "test_2016_flickr.de-en.sp, words=moses"
 AGREEMENTS = (
-    *("attention/erasure", "gradient/erasure", "attention/gradient"),  # by size, as `explain` has them
+    *("attention/erasure", "gradient/erasure", "attention/gradient"),  # by absolute value, as in `explain`
     *("signed attention/erasure", "signed gradient/erasure"),
     *("top attention", "top gradient", "top chance"),
 )
-LONG = "test_2016_joined"  # begins the name of the test set
+LONG = "test_2016_joined"  # the beginning of the test set's name
 LABELS = {"test_2016_flickr": "test_2016", "test_2017_flickr": "test_2017", "test_2016_joined": "long lines"}
 FAMILIES = ("none", "bahdanau", DEFAULT, "conditional", "gru-transformer", "transformer")
 
 
 class Study:
-    """All records, their tests, and everything that is made of them."""
+    """All records with their tests, and the tables, pictures and texts that are made from them."""
 
     def __init__(
         self, rows: Mapping[str, Rows], costs: Costs, maps: Mapping[str, Any], erasure: Sequence[Mapping[str, Any]]
     ) -> None:
-        """`maps` are weights of one sentence by row.
+        """`maps` has attention weights of one sentence by row.
 
-        `erasure` has of a run its "study", "row" and "seed", and means over the first 200 sentences of test_2016 under
-        their references: rank correlations of the measures of `nmt.inspection.explanation` by size, such as
-        "attention/erasure", and with their signs ("signed attention/erasure"); "top attention" and "top gradient": the
-        share of target words whose largest source word is that by erasure, and "top chance", of a word drawn at random.
+        `erasure` has "study", "row" and "seed" of each run, and means over the first 200 sentences of test_2016 with
+        forced references: rank correlations between the measures of `nmt.inspection.explanation`, by absolute value
+        ("attention/erasure") and with signs ("signed attention/erasure"); "top attention" and "top gradient", the
+        shares of target words with the same top source word as by erasure; "top chance", the share for a random word.
         """
         self.rows, self.costs, self._maps, self._erasures = rows, costs, maps, erasure
         self.tests = {name: tests_of(name, rows, study.splits) for name, study in STUDIES.items() if name in rows}
@@ -66,7 +66,7 @@ class Study:
             self.lines += [ForestRow(group, pair.label, test) for pair, test in zip(pairs, tests, strict=True)]
 
     def pictures(self) -> list[Picture]:
-        """The forest plot, the learning curves of the families, and one sentence in three attentions."""
+        """The forest plot, the learning curves of the families, and the attention maps of one sentence."""
         title = "Differences in BLEU, test sets together, with 95 % intervals"
         courses = {name: [self._timed(name, run.history) for run in self.rows["converged"][name]] for name in FAMILIES}
         course = learning_curves(courses)
@@ -79,12 +79,12 @@ class Study:
         ]
 
     def _timed(self, name: str, history: Sequence[Mapping[str, Any]]) -> list[dict[str, float]]:
-        """A history whose minutes are those of one core, by the cost of a token."""
+        """A history whose minutes are replaced by minutes on one core, computed from the cost of a token."""
         minutes = TOKENS * statistics.median(self.costs[name]["training"]) / 60
         return [{**entry, "minutes": entry["epoch"] * minutes} for entry in history]
 
     def tables(self) -> dict[str, Table]:
-        """Every table by the name of its file."""
+        """All tables by the name of their file."""
         return {
             "contrasts": differences(self.lines),
             "against-default": self._table("study row set value low high p_holm detectable verdict", self._against()),
@@ -135,7 +135,7 @@ class Study:
                     ]
 
     def lengths(self, study: str, name: str, split: str) -> tuple[float, float, float]:
-        """Of a row, the length of translations in references, the brevity penalty, and BLEU without it."""
+        """The length ratio of translations to references, the brevity penalty, and BLEU without it, for a row."""
         counts = np.stack([run.counts[split] for run in self.rows[study][name]]).sum(1)
         ratio = counts[:, 0] / counts[:, 1]
         penalty = np.exp(np.minimum(0, 1 - 1 / ratio))
@@ -182,7 +182,7 @@ class Study:
             yield [name, *cells]
 
     def cost(self, name: str, work: str) -> float:
-        """How many times as much as the default a row costs a token."""
+        """The cost per token of a row, as a multiple of the default's."""
         return statistics.median(self.costs[name][work]) / statistics.median(self.costs[DEFAULT][work])
 
     def _learning(self) -> Iterator[list[str]]:
@@ -197,7 +197,7 @@ class Study:
                         yield [label, name, str(run.seed), values[0], minutes, *values[1:]]
 
     def quoted(self, labels: Mapping[str, str]) -> str:
-        """Some rows after four epochs beside the default; `labels` are a page's own words for them."""
+        """A table of some rows after four epochs, compared with the default; `labels` has a page's labels by row."""
         tests, lines = self.tests["short"].against(), []
         for name, label in labels.items():
             test = tests.get(name)
@@ -211,26 +211,26 @@ class Study:
         return "\n".join([head, *lines, "", note])
 
     def _long(self, study: str, row: str) -> str:
-        """The test set of long lines as the runs of a row have it."""
+        """The name of the test set of long lines in the runs of a row; "" without it."""
         return next((split for split in self.rows[study][row][0].counts if split.startswith(LONG)), "")
 
     def _score(self, study: str, row: str, split: str, key: str) -> str:
         return _mean([run.scores[split][key] for run in self.rows[study][row]])
 
     def _counted_links(self, study: str, way: str) -> str:
-        """In how many rows attention makes significantly fewer and more errors than another way."""
+        """The numbers of rows in which attention makes significantly fewer or more errors than another way, as text."""
         known = link_differences(self.rows[study], SILVER, way)
         real = [mean for _, mean, p in known if p < ALPHA]
         fewer = sum(mean < 0 for mean in real)
         return f"fewer errors in {fewer} and more in {len(real) - fewer} of {len(known)} rows"
 
     def filled(self, text: str) -> str:
-        """The text with its fields replaced by figures.
+        """The text with its fields replaced by figures (UserError for an unknown field).
 
-        A field is `{STUDY: ROW - ROW}` (a difference with its interval), `{time STUDY: ROW - ROW}` (in validation BLEU
-        after the same training time), `{long STUDY: ROW - ROW}` (on long lines), `{p STUDY: ROW}` (of the difference
-        from the default, corrected for all rows), or `{NAME STUDY: ROW}` for another figure of a row; `{links STUDY:
-        WAY}` counts rows.
+        Fields: `{STUDY: ROW - ROW}` is a difference with its interval; with `time` before STUDY, it is in validation
+        BLEU after equal training time; with `long`, on long lines. `{p STUDY: ROW}` is the p of the difference from the
+        default, corrected for all rows. `{NAME STUDY: ROW}` is another figure of a row. `{links STUDY: WAY}` counts
+        rows.
         """
         figures: dict[str, Callable[[str, str], str]] = {
             "p": lambda study, row: p_text(self.tests[study].against(STUDIES[study].reference)[row].p),
@@ -269,12 +269,12 @@ class Study:
 
 
 def label_of(split: str) -> str:
-    """A test set as tables name it."""
+    """The name of a test set in tables."""
     return LABELS.get(split.partition(".")[0], split.partition(".")[0])
 
 
 def interval(value: float, low: float, high: float) -> str:
-    """A difference with its interval."""
+    """A difference with its interval, as text."""
     return f"{value:+.2f} ({low:+.2f} to {high:+.2f})"
 
 

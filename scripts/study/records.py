@@ -1,9 +1,9 @@
-"""The records of the study: `runs.parquet` with a row for each run, `sentences.parquet` with one for each translation.
+"""The records of the study: `runs.parquet` has a row for each run, `sentences.parquet` a row for each translation.
 
-A run has its settings, seed, validations, scores with their signatures, and error rates of word links. A translation
-has the counts from which BLEU follows: its own words, those of the reference, and the n-grams that both have. How many
-n-grams a text has follows from its length. In the file, `run` is STUDY/ROW/SEED, and a number of n-grams is how much
-smaller it is than that of one word fewer.
+A run has its settings, seed, validations, scores with signatures, and error rates of word links. A translation has the
+counts from which BLEU is computed: its words, the words of the reference, and the n-grams that both share. The total
+number of n-grams follows from the length. In the file, `run` is STUDY/ROW/SEED, and a count of n-grams is stored as its
+difference from the count of (n-1)-grams.
 """
 
 import itertools
@@ -25,7 +25,7 @@ from study.rows import CHOOSING
 FOLDER = Path("docs", "attention-study")
 RUNS, SENTENCES = "runs.parquet", "sentences.parquet"
 KEY = ("study", "row", "seed")
-#: Columns of a translation.
+#: Columns of a translation with its counts for BLEU.
 BLEU = ("words", "reference_words", *(f"words_{order}" for order in range(1, 5)))
 
 _NO_SENTENCES = pa.table(
@@ -43,14 +43,14 @@ class Run(NamedTuple):
     """A recorded run.
 
     Attributes:
-        row: name of its variant.
-        seed: of the run.
-        history: its validations.
-        minutes: of its training.
-        scores: of each split: "bleu", "chrf", "ter", "perplexity" and so on.
+        row: name of the variant.
+        seed: seed of the run.
+        history: validations of the run.
+        minutes: training time.
+        scores: by split: "bleu", "chrf", "ter", "perplexity" and so on.
         links: measurements against word links: "gold", "attention", "rates" and "without_model" in per cent.
-        counts: of each split the statistics of BLEU [N, 10], in sacreBLEU's order.
-        lengths: of each split the source words of each line.
+        counts: by split: the statistics of BLEU [N, 10], in sacreBLEU's order.
+        lengths: by split: the number of source words of each line.
     """
 
     row: str
@@ -64,7 +64,7 @@ class Run(NamedTuple):
 
 
 def load(study: str, folder: Path = FOLDER) -> dict[str, list[Run]]:
-    """The runs of each row of a study, by name and seed.
+    """Load the runs of each row of a study, sorted by name and seed.
 
     Raises:
         UserError: the records are missing or damaged.
@@ -76,7 +76,7 @@ def load(study: str, folder: Path = FOLDER) -> dict[str, list[Run]]:
 
 
 def load_all(folder: Path = FOLDER) -> dict[str, dict[str, list[Run]]]:
-    """The runs of each row of every study that has records.
+    """Load the runs of each row of all studies with records.
 
     Raises:
         UserError: the records are missing or damaged.
@@ -107,18 +107,18 @@ def load_all(folder: Path = FOLDER) -> dict[str, dict[str, list[Run]]]:
 
 
 def recorded(folder: Path = FOLDER) -> set[tuple[str, str, int]]:
-    """Study, row and seed of the runs that have a record."""
+    """Study, row and seed of all runs with a record."""
     if not (folder / RUNS).exists():
         return set()
     return {tuple(run.values()) for run in pq.read_table(folder / RUNS, columns=list(KEY)).to_pylist()}
 
 
 def add(runs: Mapping[tuple[str, str, int], Result], folder: Path = FOLDER) -> None:
-    """Add the results of runs to the records, in place of earlier ones, by study, row and seed.
+    """Add the results of runs to the records by study, row and seed; they replace earlier results.
 
-    Sentences of studies that choose settings are left out: they choose by validations alone.
+    Sentences of studies in CHOOSING are left out, since these studies choose settings by validations only.
     """
-    tables = {  # in this order: killed between them, a run without its record is added again
+    tables = {  # in this order: after a kill in between, a run has no record and is added again
         SENTENCES: pa.concat_tables(
             [_sentences(key, split, run) for key, run in runs.items() for split in run.splits if key[0] not in CHOOSING]
             or [_NO_SENTENCES]
@@ -135,13 +135,13 @@ def add(runs: Mapping[tuple[str, str, int], Result], folder: Path = FOLDER) -> N
 
 
 def write(table: pa.Table, path: Path) -> None:
-    """Write a file of records, as small as it can be."""
+    """Write a file of records, sorted and compressed to a small size."""
     order: Sequence[str] = KEY
     if path.name == SENTENCES:
         keys = zip(*(table[part].to_pylist() for part in KEY), strict=True)
         table = _differences(table.drop_columns(list(KEY)), written=True)
         table = table.append_column("run", pa.array(["/".join(map(str, key)) for key in keys], pa.string()))
-        order = ("split", "line", *BLEU, "run")  # alike translations together
+        order = ("split", "line", *BLEU, "run")  # similar translations are adjacent, for compression
     with replace_atomically(path) as temporary:
         pq.write_table(
             table.sort_by([(part, "ascending") for part in order]),
@@ -153,7 +153,7 @@ def write(table: pa.Table, path: Path) -> None:
 
 
 def read_sentences(folder: Path) -> pa.Table:
-    """The table of translations."""
+    """Read the table of translations, with columns as counted."""
     table = pq.read_table(folder / SENTENCES)
     keys = zip(*(name.split("/") for name in table["run"].to_pylist()), strict=True)
     study, row, seed = (list(part) for part in keys) if len(table) else ([], [], [])
@@ -165,7 +165,7 @@ def read_sentences(folder: Path) -> pa.Table:
 
 
 def _differences(table: pa.Table, *, written: bool) -> pa.Table:
-    """The table with its n-grams as written, less than those of one word fewer (a third smaller), or as counted."""
+    """Convert counts of n-grams to differences from (n-1)-grams (`written`, a third smaller in the file), or back."""
     length, _, *orders = BLEU
     pairs = list(itertools.pairwise((length, *orders)))
     for shorter, longer in reversed(pairs) if written else pairs:
@@ -175,7 +175,7 @@ def _differences(table: pa.Table, *, written: bool) -> pa.Table:
 
 
 def _about(run: Result) -> dict[str, Any]:
-    """What `runs.parquet` has of a run beside its name."""
+    """The columns of a run in `runs.parquet`, except study, row and seed."""
     return {
         "settings": [f"{key}={value}" for key, value in run.settings.items()],
         "trained": list(run.trained_on),
@@ -215,7 +215,7 @@ def _of_maps(links: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _sentences(key: tuple[str, str, int], name: str, run: Result) -> pa.Table:
-    """The rows of `sentences.parquet` of a run on a split."""
+    """The rows of a run and a split for `sentences.parquet`."""
     split = run.splits[name]
     count = len(split.lengths)
     counts = split.counts["bleu"][:, : len(BLEU)].astype(np.int16)

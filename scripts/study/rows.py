@@ -1,38 +1,37 @@
-"""What the study trains: the variants, each a name and its overrides, in one order.
+"""The variants that the study trains, each with a name and overrides, in a fixed order.
 
-All recurrent variants have one first state and one readout, so that wirings differ only in when they attend and in what
-they feed back. No variant has dropout before the softmax, as the Transformer has none.
+All recurrent variants have the same first state and readout, so that decoders differ only in when they attend and what
+they feed back. No variant has dropout before the softmax, because the Transformer has none.
 """
 
 import random
 from collections.abc import Sequence
 from typing import NamedTuple
 
-#: About two million weights; one core trains them in some six minutes.
+#: Sizes of all models: about two million weights, which one core trains in some six minutes.
 SIZES = ("model.embedding_size=128", "model.output_dropout=0", "trainer.tensorboard=false")
 _ENCODER = ("encoder=gru", "encoder.size=128")
 _ATTENTION = ("attention.size=256", "attention/score=additive", "attention.project=false")
 _DECODER = ("decoder.size=256", "decoder.first_state=mean", "decoder/readout=tanh", "decoder.readout.word=true")
 _RECURRENT = (*_ENCODER, *_ATTENTION, *_DECODER)
 _LAYERS = ("encoder.layers=3", "decoder.layers=3")
-#: How the training text is read, and the languages of Multi30k.
+#: Settings for the training text, and the languages of Multi30k.
 TEXT = ("tokenizer.split_digits=false", "precision=float32")
 DE_EN = ("data.source=de", "data.target=en")
 EN_DE = ("data.source=en", "data.target=de")
 EN_FR = ("data.source=en", "data.target=fr")
-#: Passes over the training text: of the short study, of a training that chooses a rate and a dropout, of the long one.
+#: Epochs of the short study, of trainings to choose learning rate and dropout, and of the long study.
 SHORT, TUNING, LONG = ("trainer.epochs=4",), ("trainer.epochs=6",), ("trainer.epochs=16",)
 SEEDS = (1, 2, 3)
-#: Studies that choose settings for others, by validations alone.
+#: Studies that choose settings for other studies by validations only.
 CHOOSING = ("tuning", "effort")
 
 
 class Row(NamedTuple):
     """A variant: the name of its runs without the seed, and its overrides.
 
-    Its runs may need those of another row of the study with the same seeds: they go on from the runs of `start`, or
-    they are copies of the runs of `copy_of`, with these settings of the model in place of theirs, and translate the
-    test sets with `search`.
+    Its runs may need the runs of another row of the study with the same seeds: they fine-tune the runs of `start`, or
+    they are copies of the runs of `copy_of` with these overrides instead, and translate the test sets with `search`.
     """
 
     name: str
@@ -43,7 +42,7 @@ class Row(NamedTuple):
 
     @property
     def first(self) -> str:
-        """The row whose runs its own need, or ""."""
+        """The row whose runs must exist first, or ""."""
         return self.start or self.copy_of
 
 
@@ -56,14 +55,14 @@ _BAHDANAU = (*_RECURRENT, "decoder=bahdanau")
 _GENERAL = (*_LUONG, "attention/score=general")
 _HARD = (*_BAHDANAU, "attention/read=hard")
 
-#: When the decoder asks, and what it feeds back.
+#: Decoders that differ in when they attend and in what they feed back.
 WIRINGS = [
     *_rows("", _RECURRENT, {"none": ("decoder=none",), "bahdanau": ("decoder=bahdanau",)}),
     Row("bahdanau-previous-state", (*_BAHDANAU, "decoder.previous_state=true")),
     Row("conditional", (*_RECURRENT, "decoder=conditional")),
     *_rows("luong-additive", _LUONG, {"": (), "-nofeed": ("decoder.input_feeding=false",)}),
 ]
-#: How query and key are compared. Scores without parameters come as they are and between projections.
+#: Scores of query and key. Scores without parameters are trained without and with projections.
 SCORES = [
     Row("luong-general", _GENERAL),
     Row("luong-general-nofeed", (*_GENERAL, "decoder.input_feeding=false")),
@@ -79,7 +78,7 @@ WINDOWS = [
     for window in ("local_m", "local_p")
     for radius in (2, 4)
 ]
-#: Each head has the share of the 256 dimensions that Vaswani et al. give it; one head with projections is the control.
+#: Heads share the 256 dimensions equally, as in Vaswani et al.; the control is one head with projections.
 HEADS = [
     Row("bahdanau-projected", (*_BAHDANAU, "attention.project=true")),
     *(
@@ -98,8 +97,8 @@ READS = [
         "hard",
         _HARD,
         {
-            "": (),  # mostly its soft half learns
-            "-soft-half": ("attention.read.reward=0",),  # the control: no score-function gradient at all
+            "": (),  # mostly the soft part of the objective learns
+            "-soft-half": ("attention.read.reward=0",),  # the control, without score-function gradient
             "-self-critical": (
                 *("attention.read.reward=1", "attention.read.expected=0", "attention.read.baseline=soft"),
             ),
@@ -124,7 +123,7 @@ FAMILIES = [
 ]
 ROWS = [*WIRINGS, *SCORES, *WINDOWS, *HEADS, *COVERAGE, *READS, *FAMILIES]
 
-#: Attention that is trained towards word links, for training text that has links.
+#: Guided alignment, for training text with word links.
 GUIDED = [
     Row("guided-bahdanau", (*_BAHDANAU, "trainer.guided_alignment=1")),
     Row("guided-luong", (*_LUONG, "trainer.guided_alignment=1")),
@@ -135,10 +134,10 @@ _ONE_OF_EACH = (
     *("luong-local_p-2", "luong-dot-heads-2", "coverage", "hard", "hard-enumerate"),
     *("transformer", "gru-transformer", "transformer-luong", "conv"),
 )
-#: On the built-in corpus, whose links are exact: one of each mechanism.
+#: One variant of each mechanism, for the built-in corpus, whose word links are exact.
 ONCE = [row for row in [*ROWS, *GUIDED] if row.name in _ONE_OF_EACH or row in GUIDED]
 
-#: The models that are trained for 16 epochs: recurrent ones have stopped improving then, Transformers have not.
+#: The models that are trained for 16 epochs; recurrent models stop improving before, Transformers do not.
 CONVERGED = [
     row
     for row in ROWS
@@ -148,11 +147,11 @@ CONVERGED = [
         *("transformer", "gru-transformer"),
     )
 ]
-#: Each of them is trained with each of these first, and for 16 epochs with the best.
+#: The settings to choose from: each of these models is first trained with all, then for 16 epochs with the best.
 GRID = [(f"optimizer.lr={rate}", f"model.dropout={dropout}") for rate in (0.0015, 0.003) for dropout in (0.2, 0.35)]
 
-#: The recurrent model and the Transformer at the same effort: of each, as many random settings are trained for four
-#: epochs, and that of the lowest validation perplexity for as many as the studies in `BUDGETS` say. Five are free.
+#: The recurrent model and the Transformer with equal effort: TRIALS random settings of each are trained for four
+#: epochs, and the setting with the lowest validation perplexity for the epochs in `BUDGETS`. Five choices are free.
 TRIALS, BUDGETS = 16, {"effort-1": 4, "effort-2": 8, "effort-4": 16}
 _FREE = [
     [f"optimizer.lr={rate}" for rate in (0.0007, 0.001, 0.0015, 0.002, 0.003, 0.004, 0.006)],
@@ -184,8 +183,8 @@ def _of(*names: str) -> list[Row]:
     return [row for row in ROWS if row.name in names]
 
 
-#: Later runs. Each study has its own controls, so that a contrast is of one version of the program.
-#: The paper's radius of `local_p`; enumerated reads, which are searched by their sum, and their soft twin.
+#: Later runs: the paper's radius of `local_p`, and enumerated hard reads with several searches and their soft control.
+#: Each study has its own controls, so that all runs of a contrast have the same version of the program.
 AGAIN = [
     Row("luong-local_p-10", (*_GENERAL, "attention/window=local_p")),
     *_of("luong-general", "luong-additive-nofeed", "hard-enumerate"),
@@ -201,7 +200,7 @@ AGAIN = [
     ),
 ]
 COPIES = {row.name for row in AGAIN if row.copy_of}
-#: Coverage for a fifth epoch, as See et al. 2017 add it at the end; the weights after it are scored.
+#: Coverage in a fifth epoch, at the end of training as in See et al. 2017; the weights after this epoch are scored.
 _LAST = ("trainer.epochs=1", "trainer.select=last")
 ENDED = [
     *_of("bahdanau"),
@@ -214,7 +213,7 @@ ENDED = [
         }.items()
     ),
 ]
-#: Beside the softmax.
+#: Normalisers that are compared with the softmax.
 NORMALISERS = ("sparsemax", "entmax", "sink")
 OF_LUONG = [
     *_of("luong-general"),
@@ -224,15 +223,15 @@ OF_TRANSFORMER = [
     Row(f"transformer-{name}", (*_TRANSFORMER, *(f"{part}/normaliser={name}" for part in _EVERYWHERE)))
     for name in ("softmax", *NORMALISERS)
 ]
-#: With a fifth of the training captions joined by three: the first 5,799 of their numbers from 0 after
-#: `random.Random(55).shuffle`, in this order, before all others in theirs.
+#: For text with a fifth of the training captions joined in threes: the first 5,799 line numbers, from 0, after
+#: `random.Random(55).shuffle`, in this order, followed by all other captions in their original order.
 JOINED = _of("luong-general", "luong-additive", "bahdanau", "conditional", "coverage", "transformer")
-#: From Japanese to English: of every 25th pair for training those whose sentences occur once test too ("held_out").
+#: From Japanese to English; every 25th training pair whose sentences occur only once is a test pair ("held_out").
 TANAKA = _of("none", "luong-general", "luong-additive", "bahdanau", "conditional", "transformer")
 #: From English to French.
 FRENCH = _of("luong-general", "conditional")
 
-#: Studies of four epochs: rows, and languages of Multi30k; none for other text.
+#: Studies of four epochs: rows, and overrides for the languages of Multi30k; () for other text.
 FOUR_EPOCHS = {
     "short": (ROWS, DE_EN),
     "again": (AGAIN, DE_EN),
