@@ -23,7 +23,7 @@ has examples.
 #: Classes of arguments and results that are documented in addition to the names of `nmt`.
 VALUES = (Translation, Doubt, Views, UserError)
 _SECTION = re.compile(r"(Args|Attributes|Raises|Returns|Yields):")
-_ITEM = re.compile(r"    ([\w*]+): (.*)")
+_ITEM = re.compile(r"    ([\w*]+(?:, [\w*]+)*): (.*)")
 _MODULES = re.compile(r"(?:\w+\.)+(?=[A-Za-z])")
 _QUOTED_TYPE = re.compile(r"'([A-Z]\w*)'")
 _OTHER_PAGE = re.compile(r"docs/([\w-]+\.md)")

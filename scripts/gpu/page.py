@@ -85,9 +85,9 @@ def _speeds(figures: dict[str, Json]) -> list[str]:
                 cells = [step.partition("-")[2], precision, name, _number(row["tokens_per_second"])]
                 lines.append(f"| {' | '.join(cells)} | {row.get('peak_gpu_memory_bytes', 0) / 1e9:.1f} |")
             for name, peer in measured.get("peers", {}).items():
-                if "training" in peer:
-                    ours = peer["training"]
-                    lines.append(f"| | {precision} | {name}, ours is {ours['ratio']:.1f} times as fast | | |")
+                if "ratio" in peer.get("training", {}):
+                    ratio = peer["training"]["ratio"]["ours_over_theirs"]
+                    lines.append(f"| | {precision} | {name}, ours is {ratio:.1f} times as fast | | |")
     transformer = figures.get("transformer", {}).get("transformer", {})
     models = {name: row for name, row in transformer.items() if isinstance(row, dict) and "tokens_per_second" in row}
     if models:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import on_gpu
 import pytest
+from benchmarking.session import beside
+from gpu.page import page
 
 from nmt.system.errors import UserError
 from tests.small import ROOT
@@ -47,6 +49,14 @@ def test_a_step_that_fails_is_said_and_tried_again(tmp_path: Path, monkeypatch: 
     text = (tmp_path / "page.md").read_text("utf-8")
     assert "| a | 0e+00 | 1e-06 | v | 3 of 4 |" in text
     assert "failed" not in text
+
+
+def test_a_peer_is_on_the_page_with_its_ratio() -> None:
+    peer = {"training": beside([300.0, 300.0], [100.0, 150.0], "tokens_per_second")}
+    measured = {"training": {"luong": {"tokens_per_second": 300.0}}, "peers": {"joey": peer, "eole": {"training": {}}}}
+    text = page({"training-512": {"cuda": {"bf16": measured}}})
+    assert "joey, ours is 2.5 times as fast" in text
+    assert "eole" not in text
 
 
 @pytest.mark.parametrize("wrong", [{"gradients": 1.1e-4}, {"gradients": float("nan")}, {"error": "no kernel"}], ids=str)
