@@ -137,17 +137,16 @@ class Tests:
         texts = [
             [
                 Runs(np.stack([run.counts[split] for run in runs]), [run.seed for run in runs], copied=name in COPIES)
-                for name, runs in {**(beside or {}), **rows}.items()
+                for name, runs in {**rows, **(beside or {})}.items()
             ]
             for split in splits
         ]
         self._noise = Noise(joined(texts), bleu_of)
-        self._first = len(texts[0]) - len(rows)
-        self.bleu = dict(zip(self.names, map(statistics.fmean, self._noise.scores[self._first :]), strict=True))
+        self.bleu = dict(zip(self.names, map(statistics.fmean, self._noise.scores), strict=False))
 
     def between(self, first: str, second: str) -> DifferenceTest:
         """The test of the difference `second` - `first`."""
-        return self._noise.between(*(self._first + self.names.index(name) for name in (first, second)))
+        return self._noise.between(self.names.index(first), self.names.index(second))
 
     def against(self, name: str = DEFAULT) -> dict[str, OneSetting]:
         """The tests of all other rows against the row `name`, corrected together."""
