@@ -1,11 +1,12 @@
 """Make more training text from a training text: data diversification with cross-fitting (Nguyen et al. 2020).
 
     python scripts/diversify.py folder=DIR 'data.files=[german.txt,english.txt]' [WORDS of nmt.train ...]
-        [folds=5] [samples=1] [chrf=30] [copies=2] [seed=1] [dry_run=true]
+        [folds=5] [samples=1] [chrf=30] [copies=2] [seed=1] [jobs=1] [dry_run=true]
 
 A model has memorised its training text, and would only reproduce the references. So the text is divided into `folds`.
 Two models, one per direction, are trained on the other folds and translate a fold. Pairs that share a sentence are in
-the same fold. Each line gets the best translation of a beam search, and `samples` translations by sampling.
+the same fold. Each line gets the best translation of a beam search, and `samples` translations by sampling. `jobs`
+models are trained at a time; they share the cores equally unless threads= is set.
 
 The script writes DIR/diversified.SOURCE and DIR/diversified.TARGET: `copies` copies of the text, then its translations,
 without duplicates and without translations whose chrF against the reference is below `chrf`. Line N of
@@ -17,6 +18,7 @@ If the command is killed, run the same command again to resume. Other settings n
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,12 +39,13 @@ from nmt.data.lines import read_lines
 from nmt.data.sources import UserFiles
 from nmt.evaluation.metrics import sentence_chrf
 from nmt.runs.run import Run
+from nmt.system import platform as system
 from nmt.system.errors import UserError
 from nmt.system.files import remove_unfinished, write_json, write_pieces
 from nmt.system.foreign import read_json
 from nmt.train.recipe import BUDGETS, fit_to_text
 
-NUMBERS = {"folds": 5, "samples": 1, "chrf": 30, "copies": 2, "seed": 1}
+NUMBERS = {"folds": 5, "samples": 1, "chrf": 30, "copies": 2, "seed": 1, "jobs": 1}
 #: Sampling draws from this many likeliest pieces: the less likely pieces of a small model are poor.
 TOP_K = 10
 ORIGINAL = "original"
@@ -78,6 +81,7 @@ def main(arguments: Sequence[str]) -> int:
     given = key_values(arguments)
     folder, dry = Path(given.pop("folder", "")), given.pop("dry_run", "false")
     numbers = {key: _number(key, given.pop(key, str(usual))) for key, usual in NUMBERS.items()}
+    at_once = numbers.pop("jobs")
     if folder == Path():
         raise UserError("folder=DIR is missing: a new folder for models and text.")
     if dry not in ("true", "false"):
@@ -101,9 +105,10 @@ def main(arguments: Sequence[str]) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / "plan.json", plan)
     _write_folds(folder, text, others, languages, numbers)
-    for job in jobs:
-        if status := _train(job, words) or _translate(job, numbers):
-            return status
+    if at_once > 1:
+        words = [f"threads={max(1, system.cores() // at_once)}", *words]  # a later threads= counts
+    if status := _work(jobs, words, numbers, at_once):
+        return status
     counts = _merge(folder, jobs, text, languages, numbers)
     print(_summary(folder, counts, [split.name for split in others], languages, words, given))
     return 0
@@ -194,6 +199,24 @@ def _folds(text: Split, count: int, seed: int) -> "np.ndarray[tuple[int], np.dty
     return fold_of[component]
 
 
+def _work(jobs: Sequence[Job], words: Sequence[str], numbers: Mapping[str, int], at_once: int) -> int:
+    """Train and translate, `at_once` jobs at a time, until one fails; return the highest exit status."""
+    threads = [word for word in words if word.startswith("threads=")][-1:]
+    failed: list[int] = []
+
+    def work(job: Job) -> None:
+        if not failed and (status := _train(job, words) or _translate(job, numbers, threads)):
+            failed.append(status)
+
+    with ThreadPoolExecutor(at_once) as pool:
+        try:
+            list(pool.map(work, jobs))
+            return max(failed, default=0)
+        except KeyboardInterrupt:
+            pool.shutdown(cancel_futures=True)  # the commands get the signal, too, and save their state
+            raise
+
+
 def _train(job: Job, words: Sequence[str]) -> int:
     """Train the model of a job; return the exit status."""
     if job.is_trained:
@@ -205,7 +228,7 @@ def _train(job: Job, words: Sequence[str]) -> int:
     return verb("train", *words, *data_words, f"name={job.run.name}", f"checkpoints={job.run.parent}", "resume=auto")
 
 
-def _translate(job: Job, numbers: Mapping[str, int]) -> int:
+def _translate(job: Job, numbers: Mapping[str, int], threads: Sequence[str]) -> int:
     """Translate the fold of a job with its model; return the exit status."""
     for number, (name, output) in enumerate(job.outputs(numbers["samples"]).items()):
         if output.exists():
@@ -213,7 +236,7 @@ def _translate(job: Job, numbers: Mapping[str, int]) -> int:
         print(f"{output}: {name}.", flush=True)
         how = ["search=sampling", f"search.top_k={TOP_K}", f"search.seed={numbers['seed'] + number}"] if number else []
         paths = [f"run={job.run}", f"input={_side(job.fold / 'own', job.languages[0])}", f"output={output}"]
-        if status := verb("translate", *paths, "resume=auto", *how):
+        if status := verb("translate", *paths, "resume=auto", *threads, *how):
             return status
     return 0
 
