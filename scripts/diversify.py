@@ -5,8 +5,9 @@
 
 A model has memorised its training text, and would only reproduce the references. So the text is divided into `folds`.
 Two models, one per direction, are trained on the other folds and translate a fold. Pairs that share a sentence are in
-the same fold. Each line gets the best translation of a beam search, and `samples` translations by sampling. `jobs`
-models are trained at a time; they share the cores equally unless threads= is set.
+the same fold. Each line gets the best translation of a beam search. Translations into SOURCE are also sampled,
+`samples` times (Edunov et al. 2018); into TARGET they are not, since a model would learn their errors. `jobs` models
+are trained at a time; they share the cores equally unless threads= is set.
 
 The script writes DIR/diversified.SOURCE and DIR/diversified.TARGET: `copies` copies of the text, then its translations,
 without duplicates and without translations whose chrF against the reference is below `chrf`. Line N of
@@ -52,10 +53,11 @@ ORIGINAL = "original"
 
 
 class Job(NamedTuple):
-    """A fold and a direction; the model translates from `languages[0]` to `languages[1]`."""
+    """A fold, a direction (from `languages[0]` to `languages[1]`), and how many translations are sampled."""
 
     fold: Path
     languages: tuple[str, str]
+    samples: int
 
     @property
     def run(self) -> Path:
@@ -68,9 +70,10 @@ class Job(NamedTuple):
         run = Run(self.run)
         return run.exists() and run.facts().get("status") == "finished"
 
-    def outputs(self, samples: int) -> dict[str, Path]:
+    @property
+    def outputs(self) -> dict[str, Path]:
         """The files of the fold's translations by name."""
-        names = ["beam", *(f"sample {number}" for number in range(1, samples + 1))]
+        names = ["beam", *(f"sample {number}" for number in range(1, self.samples + 1))]
         return {name: self.fold / f"{name.replace(' ', '-')}.{self.languages[1]}" for name in names}
 
 
@@ -93,13 +96,13 @@ def main(arguments: Sequence[str]) -> int:
     text, others, languages, words = _text([f"{key}={value}" for key, value in given.items()])
     plan = {"text": text.fingerprint(), "words": given, **numbers}
     jobs = [
-        Job(folder / f"fold-{number}", pair)
+        Job(folder / f"fold-{number}", pair, samples)
         for number in range(1, numbers["folds"] + 1)
-        for pair in (languages, languages[::-1])
+        for pair, samples in ((languages, 0), (languages[::-1], numbers["samples"]))
     ]
     remove_unfinished(folder)  # temporary files of a killed command
     _check_plan(folder, plan)
-    _say_plan(jobs, numbers["samples"], len(text.source))
+    _say_plan(jobs, len(text.source))
     if dry == "true":
         return 0
     folder.mkdir(parents=True, exist_ok=True)
@@ -107,7 +110,7 @@ def main(arguments: Sequence[str]) -> int:
     _write_folds(folder, text, others, languages, numbers)
     if at_once > 1:
         words = [f"threads={max(1, system.cores() // at_once)}", *words]  # a later threads= counts
-    if status := _work(jobs, words, numbers, at_once):
+    if status := _work(jobs, words, numbers["seed"], at_once):
         return status
     counts = _merge(folder, jobs, text, languages, numbers)
     print(_summary(folder, counts, [split.name for split in others], languages, words, given))
@@ -154,8 +157,8 @@ def _check_plan(folder: Path, plan: Mapping[str, object]) -> None:
         )
 
 
-def _say_plan(jobs: Sequence[Job], samples: int, pairs: int) -> None:
-    outputs = [path for job in jobs for path in job.outputs(samples).values()]
+def _say_plan(jobs: Sequence[Job], pairs: int) -> None:
+    outputs = [path for job in jobs for path in job.outputs.values()]
     trained, translated = sum(job.is_trained for job in jobs), sum(path.exists() for path in outputs)
     print(
         f"Plan: {pairs:,} pairs in {len(jobs) // 2} folds. {len(jobs)} trainings, {trained} of them done; "
@@ -199,13 +202,13 @@ def _folds(text: Split, count: int, seed: int) -> "np.ndarray[tuple[int], np.dty
     return fold_of[component]
 
 
-def _work(jobs: Sequence[Job], words: Sequence[str], numbers: Mapping[str, int], at_once: int) -> int:
+def _work(jobs: Sequence[Job], words: Sequence[str], seed: int, at_once: int) -> int:
     """Train and translate, `at_once` jobs at a time, until one fails; return the highest exit status."""
     threads = [word for word in words if word.startswith("threads=")][-1:]
     failed: list[int] = []
 
     def work(job: Job) -> None:
-        if not failed and (status := _train(job, words) or _translate(job, numbers, threads)):
+        if not failed and (status := _train(job, words) or _translate(job, seed, threads)):
             failed.append(status)
 
     with ThreadPoolExecutor(at_once) as pool:
@@ -228,13 +231,13 @@ def _train(job: Job, words: Sequence[str]) -> int:
     return verb("train", *words, *data_words, f"name={job.run.name}", f"checkpoints={job.run.parent}", "resume=auto")
 
 
-def _translate(job: Job, numbers: Mapping[str, int], threads: Sequence[str]) -> int:
+def _translate(job: Job, seed: int, threads: Sequence[str]) -> int:
     """Translate the fold of a job with its model; return the exit status."""
-    for number, (name, output) in enumerate(job.outputs(numbers["samples"]).items()):
+    for number, (name, output) in enumerate(job.outputs.items()):
         if output.exists():
             continue
         print(f"{output}: {name}.", flush=True)
-        how = ["search=sampling", f"search.top_k={TOP_K}", f"search.seed={numbers['seed'] + number}"] if number else []
+        how = ["search=sampling", f"search.top_k={TOP_K}", f"search.seed={seed + number}"] if number else []
         paths = [f"run={job.run}", f"input={_side(job.fold / 'own', job.languages[0])}", f"output={output}"]
         if status := verb("translate", *paths, "resume=auto", *threads, *how):
             return status
@@ -249,7 +252,7 @@ def _merge(
     pairs = list(zip(text.source, text.target, strict=True))
     seen, rows = set(pairs), [(*pair, ORIGINAL) for _ in range(numbers["copies"]) for pair in pairs]
     for job in jobs:
-        for name, output in job.outputs(numbers["samples"]).items():
+        for name, output in job.outputs.items():
             origin = f"{name} {job.languages[0]}-{job.languages[1]}"
             count = counts.setdefault(origin, Counter())
             for pair, reference, translation in _fold_pairs(job, output, languages):
