@@ -108,8 +108,6 @@ def main(arguments: Sequence[str]) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / "plan.json", plan)
     _write_folds(folder, text, others, languages, numbers)
-    if at_once > 1:
-        words = [f"threads={max(1, system.cores() // at_once)}", *words]  # a later threads= counts
     if status := _work(jobs, words, numbers["seed"], at_once):
         return status
     counts = _merge(folder, jobs, text, languages, numbers)
@@ -204,11 +202,12 @@ def _folds(text: Split, count: int, seed: int) -> "np.ndarray[tuple[int], np.dty
 
 def _work(jobs: Sequence[Job], words: Sequence[str], seed: int, at_once: int) -> int:
     """Train and translate, `at_once` jobs at a time, until one fails; return the highest exit status."""
-    threads = [word for word in words if word.startswith("threads=")][-1:]
+    shared = [f"threads={max(1, system.cores() // at_once)}"] if at_once > 1 else []
+    threads = [word for word in words if word.startswith("threads=")][-1:] or shared
     failed: list[int] = []
 
     def work(job: Job) -> None:
-        if not failed and (status := _train(job, words) or _translate(job, seed, threads)):
+        if not failed and (status := _train(job, [*words, *threads]) or _translate(job, seed, threads)):
             failed.append(status)
 
     with ThreadPoolExecutor(at_once) as pool:
