@@ -1,11 +1,14 @@
 """The validated settings of `nmt.align` for runs."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from nmt.alignment.symmetrization import SYMMETRIZATIONS, symmetrize
+import numpy as np
+
+from nmt.alignment.symmetrization import AGREEMENT, ENOUGH, SYMMETRIZATIONS, agreement, symmetrize
+from nmt.alignment.word_weights import Weights, best_links
 from nmt.build.aligner import AlignerRequest
 from nmt.build.requests import Data
 from nmt.data.document_lines import Followed
@@ -30,7 +33,7 @@ class Aligning:
     gold_base: Base
     words: str
     languages: Any
-    method: Literal["attention", "saliency"]
+    method: Literal["attention", "saliency", "both"]
     shift: Literal["0", "1", "auto"]
     valid_source: Path | None
     valid_target: Path | None
@@ -47,17 +50,47 @@ class Aligning:
         if self.run is None:
             raise UserError("Give run=checkpoints/NAME to make links, or links=FILE gold=FILE to score existing links.")
         if self.method == "saliency" and self.shift == "1":
-            raise UserError("shift=1 works only with method=attention. Leave out shift=1.")
+            raise UserError("shift=1 works only with attention. Leave out shift=1.")
         if self.symmetrize is not None and self.reverse is None:
             raise UserError("symmetrize= combines the links of two directions: give reverse=RUN as well.")
-        if self.symmetrize not in (None, *SYMMETRIZATIONS):
-            raise SettingError("symmetrize", self.symmetrize, f"must be one of {', '.join(SYMMETRIZATIONS)}.")
+        if self.symmetrize not in (None, AGREEMENT, *SYMMETRIZATIONS):
+            names = ", ".join((AGREEMENT, *SYMMETRIZATIONS))
+            raise SettingError("symmetrize", self.symmetrize, f"must be one of {names}.")
 
     @property
     def joining(self) -> str:
         """The rule that combines the links of two directions."""
-        return self.symmetrize or "grow-diag-final"
+        return self.symmetrize or AGREEMENT
 
-    def join(self, links: Sequence[Iterable[Link]]) -> set[Link]:
-        """The links of one direction, or of both combined."""
-        return set(links[0]) if len(links) == 1 else symmetrize(set(links[0]), set(links[1]), self.joining)
+    @property
+    def agrees(self) -> bool:
+        """Links follow from the agreement of two directions, or of attention and saliency; so does `threshold`."""
+        return self.joining == AGREEMENT and (self.reverse is not None or self.method == "both")
+
+    @property
+    def least_weight(self) -> float | None:
+        """The threshold of weights: links without agreement."""
+        return None if self.agrees else self.threshold
+
+    def matrices(self, weights: Sequence[Sequence[Weights]]) -> list[Weights]:
+        """The weights of each direction: the mean of attention and saliency with method=both."""
+        return [np.mean(kinds, axis=0, dtype=np.float32) for kinds in weights]
+
+    def join(self, weights: Sequence[Sequence[Weights]]) -> set[Link]:
+        """The links of a pair, from one direction or from both.
+
+        With agreement, they are the pairs of words on which the two directions agree; with one direction, its attention
+        and its saliency.
+
+        Args:
+            weights: the weights of one or two kinds of evidence for each direction: [Tw, Sw], and [Sw, Tw] for the
+                reverse.
+        """
+        views = [*weights[0]] if len(weights) == 1 else self.matrices(weights)
+        if len(views) == 1:
+            return set(best_links(views[0], self.least_weight))
+        if len(weights) == 1 or self.joining == AGREEMENT:
+            other = views[1] if len(weights) == 1 else views[1].T
+            return set(best_links(agreement(views[0], other), (self.agrees and self.threshold) or ENOUGH))
+        forward, backward = (best_links(view, self.least_weight) for view in views)
+        return symmetrize(forward, [(source, target) for target, source in backward], self.joining)

@@ -14,6 +14,7 @@ from nmt.alignment.baselines import baselines
 from nmt.alignment.error_rate import against_gold
 from nmt.alignment.link_files import LinksFile
 from nmt.alignment.splitters import WordSplitters
+from nmt.alignment.symmetrization import AGREEMENT
 from nmt.alignment.word_weights import SHIFTS, Weights
 from nmt.build.aligner import SALIENCY, Aligner, Evidence, SentencePairs
 from nmt.build.head_choice import Choice, choose, own_gold, own_validation
@@ -37,12 +38,13 @@ MEASURED = ("words", "head", "checkpoint", "max_length")  # settings that, with 
 FILES, VALID_FILES = "source=FILE target=FILE", "valid_source=FILE valid_target=FILE"  # in place of the run's data
 INPUTS = ("source", "target", "gold", "valid_source", "valid_target", "valid_gold")
 Links = dict[Evidence, list[list[Link]]]  # {evidence: links of each sentence pair}
+Methods = Mapping[str, Sequence[Sequence[Evidence]]]  # {method: the evidence of each direction, one or two kinds}
 
 
 class EvidenceChoice(NamedTuple):
     """The evidence of each direction by method, the reason for the shift (`Choice`), and the heads in words."""
 
-    by_method: Mapping[str, Sequence[Evidence]]
+    by_method: Methods
     shift_from: str
     heads: Sequence[str] = ()
 
@@ -59,24 +61,25 @@ def align(request: Aligning) -> int:
     if follows and request.source is not None and not any(map(shows_nothing, pairs.source)):
         note_one_document(len(pairs.source))
     attends = all(aligner.attends for aligner in aligners)
-    if request.method == "attention" and not attends:
+    if request.method != "saliency" and not attends:
         without = next(aligner for aligner in aligners if not aligner.attends)
         raise UserError(
-            f"method=attention needs attention, but {without.run.folder} has none (decoder=none). Give "
+            f"method={request.method} needs attention, but {without.run.folder} has none (decoder=none). Give "
             f"method=saliency, which works for any model, or use a run with attention."
         )
-    choice = EvidenceChoice({"saliency": [SALIENCY for _ in aligners]}, "")
+    choice = EvidenceChoice({"saliency": [[SALIENCY] for _ in aligners]}, "")
     evidence: list[set[Evidence]] = [{SALIENCY} for _ in aligners]
-    if attends and (request.method == "attention" or pairs.gold is not None):
+    if attends and (request.method != "saliency" or pairs.gold is not None):
         head_choices = _head_choices(request, source, aligners)
         heads = [
             a.heads.describe(each.evidence.head) for each, a in zip(head_choices, aligners) if len(a.heads.names) > 1
         ]
-        by_method = {**choice.by_method, "attention": [each.evidence for each in head_choices]}
+        attention = [[each.evidence] for each in head_choices]
+        by_method = {**choice.by_method, "attention": attention, "both": [[*each, SALIENCY] for each in attention]}
         choice = EvidenceChoice(by_method, head_choices[0].shift_from, heads)
         evidence = [{SALIENCY, *(each.evidence._replace(shift=shift) for shift in SHIFTS)} for each in head_choices]
     if pairs.gold is None:
-        evidence = [{used} for used in choice.by_method[request.method]]
+        evidence = [{*used} for used in choice.by_method[request.method]]
     else:
         print_message(f"Aligning {pairs.name}: {len(pairs.source):,} sentence pairs ...")
         spaced = sum(any(re.search(r"[^\S \t]", line) for line in pair) for pair in zip(pairs.source, pairs.target))
@@ -87,9 +90,9 @@ def align(request: Aligning) -> int:
             )
     text = pairs.source, pairs.target
     without_model = {} if pairs.gold is None else baselines(pairs.gold, pairs.words.sizes(*text))
-    links = _write(request, pairs, aligners, evidence, choice.by_method[request.method])
+    links, joined = _write(request, pairs, aligners, evidence, choice.by_method)
     if pairs.gold is not None:
-        report = printable(_report(request, pairs, links, choice, without_model))
+        report = printable(_report(request, pairs, links, joined, choice, without_model))
         print(report, file=sys.stderr if STANDARD in outputs.values() else sys.stdout)
         if len(aligners) == 1:
             _save_rates(request, aligners[0], pairs, links[0], choice, without_model)
@@ -101,30 +104,38 @@ def _write(
     pairs: SentencePairs,
     aligners: Sequence[Aligner],
     evidence: Sequence[Collection[Evidence]],
-    used: Sequence[Evidence],
-) -> list[Links]:
-    """Write links and weights, pair by pair; return the links of each direction if there are gold links."""
+    by_method: Methods,
+) -> tuple[list[Links], dict[str, list[set[Link]]]]:
+    """Write links and weights, pair by pair.
+
+    Returns:
+        With gold links: the links of each direction by evidence, and those of all directions by method.
+    """
     all_links: list[Links] = [{kind: [] for kind in kinds} for kinds in evidence]
+    joined: dict[str, list[set[Link]]] = {method: [] for method in by_method}
     with contextlib.ExitStack() as stack:
         silent = pairs.gold is not None or request.matrix is not None
         write = writer(stack, request.output) if request.output is not None or not silent else None
         write_matrix = writer(stack, request.matrix) if request.matrix is not None else None
         weights_by_run = [aligner.weights(pairs, kinds) for aligner, kinds in zip(aligners, evidence, strict=True)]
         for source, target, *weights in zip(pairs.source, pairs.target, *weights_by_run, strict=True):
-            links = [
-                {kind: aligner.links(matrix, request.threshold) for kind, matrix in matrices.items()}
-                for aligner, matrices in zip(aligners, weights, strict=True)
-            ]
+            by_way = {
+                method: [[by_kind[kind] for kind in kinds] for by_kind, kinds in zip(weights, used, strict=True)]
+                for method, used in by_method.items()
+                if pairs.gold is not None or method == request.method
+            }
             if write is not None:
-                write(format_links(request.join([by_kind[kind] for by_kind, kind in zip(links, used, strict=True)])))
+                write(format_links(request.join(by_way[request.method])))
             if write_matrix is not None:
                 labels = pairs.words.source(source), pairs.words.target(target)
-                write_matrix(_as_json(labels, [by_kind[kind] for by_kind, kind in zip(weights, used, strict=True)]))
+                write_matrix(_as_json(labels, request.matrices(by_way[request.method])))
             if pairs.gold is not None:
-                for so_far, by_kind in zip(all_links, links, strict=True):
-                    for kind, pair_links in by_kind.items():
-                        so_far[kind].append(pair_links)
-    return all_links
+                for method, used in by_way.items():
+                    joined[method].append(request.join(used))
+                for aligner, so_far, by_kind in zip(aligners, all_links, weights, strict=True):
+                    for kind, matrix in by_kind.items():
+                        so_far[kind].append(aligner.links(matrix, request.least_weight))
+    return all_links, joined
 
 
 # Text to align
@@ -208,7 +219,7 @@ def _head_choices(request: Aligning, source: DataSource | None, aligners: Sequen
     """The chosen head and shift for each direction."""
     several = any(aligner.head == AUTO and len(aligner.heads.names) > 1 for aligner in aligners)
     pairs = _validation(request, aligners[0].run, source) if several or request.shift == AUTO else None
-    return [choose(aligner, request.shift, pairs, request.threshold) for aligner in aligners]
+    return [choose(aligner, request.shift, pairs, request.least_weight) for aligner in aligners]
 
 
 # Output
@@ -245,14 +256,14 @@ def _save_rates(
     defaults = compose("align", [])
     gold += "".join(f", {key}={value}" for key, value in settings.items() if value != defaults[key])
     gold += "".join(f", {setting}" for setting in context)
-    attention = choice.by_method.get("attention")
+    attention = next(iter(choice.by_method.get("attention", [[]])[0]), None)
     saved = {
         "gold": gold,
         "pairs": len(pairs.source),
         "checkpoint": request.aligner.checkpoint,
         "step": run.best_step if request.aligner.checkpoint == "best" else None,
-        "attention": None if attention is None else str(attention[0]),
-        "head": None if attention is None else attention[0].head,
+        "attention": None if attention is None else str(attention),
+        "head": None if attention is None else attention.head,
         "shift_from": choice.shift_from,
         "code": code_revision(),
         "rates": {str(kind): against_gold(links[kind], pairs.gold)._asdict() for kind in sorted(links)},
@@ -281,6 +292,7 @@ def _report(
     request: Aligning,
     pairs: SentencePairs,
     links: Sequence[Links],
+    joined: Mapping[str, Sequence[Iterable[Link]]],
     choice: EvidenceChoice,
     without_model: Mapping[str, Sequence[Iterable[Link]]],
 ) -> str:
@@ -289,15 +301,16 @@ def _report(
     rows: dict[str, Sequence[Iterable[Link]]] = {}
     used = choice.by_method[request.method]
     if len(links) == 1:
-        rows = {f"{kind}{' *' if kind == used[0] else ''}": links[0][kind] for kind in sorted(links[0])}
+        rows = {f"{kind}{' *' if [[kind]] == used else ''}": links[0][kind] for kind in sorted(links[0])}
     else:
         for name, by_kind in zip(("run", "reverse"), links, strict=True):
             rows |= {f"{name}, {kind}": by_kind[kind] for kind in sorted(by_kind)}
-        for _, kinds in sorted(choice.by_method.items()):
-            both = [by_kind[kind] for by_kind, kind in zip(links, kinds, strict=True)]
-            what = " and ".join(dict.fromkeys(map(str, kinds)))
-            mark = " *" if kinds == used else ""
-            rows[f"{request.joining} of {what}{mark}"] = [request.join(pair) for pair in zip(*both, strict=True)]
+    for method, kinds in sorted(choice.by_method.items()):
+        if len(links) > 1 or method == "both":
+            what = " and ".join(dict.fromkeys(str(kind) for direction in kinds for kind in direction))
+            mark = " *" if method == request.method else ""
+            rule = AGREEMENT if len(links) == 1 else request.joining
+            rows[f"{rule} of {what}{mark}"] = joined[method]
     rows |= without_model
     heads = "".join(f"attention: {head}\n" for head in choice.heads)
     return f"{pairs.name}: word links against gold links (*: written to output=)\n{heads}\n{table(rows, pairs.gold)}"

@@ -1,11 +1,17 @@
-"""Symmetrization: combining the links of two translation directions into one set."""
+"""Symmetrization: combining the links or the weights of two translation directions into one set of links."""
 
 from collections.abc import Collection
 
+import numpy as np
+
+from nmt.alignment.word_weights import Weights
 from nmt.links import Link
 from nmt.system.errors import UserError
 
 SYMMETRIZATIONS = ("intersection", "union", "grow-diag", "grow-diag-final", "grow-diag-final-and")
+AGREEMENT = "agreement"
+#: The agreement from which two words are linked; and the least total by which it is divided.
+ENOUGH, _LEAST = 0.5, 0.01
 
 
 def symmetrize(forward: Collection[Link], backward: Collection[Link], how: str) -> set[Link]:
@@ -54,3 +60,29 @@ def symmetrize(forward: Collection[Link], backward: Collection[Link], how: str) 
             if all(free) if how == "grow-diag-final-and" else any(free):
                 add(link)
     return joined
+
+
+def agreement(one: Weights, other: Weights) -> Weights:
+    """How far two matrices of weights agree on each pair of words.
+
+    The product p = `one` * `other` of the posteriors of two models (Liang, Taskar and Klein 2006, section 3), divided
+    by the geometric mean of its row's and its column's total:
+
+        agreement[t, s] = p[t, s] / sqrt(max(sum_j p[t, j], 0.01) max(sum_i p[i, s], 0.01))
+
+    A word that attracts weight from every other word has a large total, so it gets fewer links than by its weights.
+    The squares of a row, and of a column, add up to at most one: with a threshold of 0.5, a word has at most 4 links.
+
+    Args:
+        one, other: [Tw, Sw] weights of each target word over the source words; [Tw, Sw] weights of the other
+            direction, transposed, or of another kind of evidence.
+
+    Returns:
+        [Tw, Sw] between 0 and 1; [0, 0] if either matrix is empty (a pair too long for one direction).
+    """
+    if not (one.size and other.size):
+        return np.zeros((0, 0), dtype=np.float32)
+    joint = one * other
+    totals = [np.maximum(joint.sum(axis, keepdims=True), _LEAST) for axis in (0, 1)]
+    agreed: Weights = joint / np.sqrt(totals[0] * totals[1])
+    return agreed

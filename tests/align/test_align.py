@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from tests.small import Capture, call, copied, pairs, refusal, words, write_line
 Links = list[set[tuple[int, int]]]
 
 WITHOUT_MODEL = (DIAGONAL, ORACLE)
+BOTH = "agreement of attention, shift 0 and saliency"
 ROWS = [*pairs(360)[340:], ("", ""), ("eins", ""), *pairs(10)]
 
 
@@ -107,12 +109,13 @@ def test_error_rates_of_attention_and_saliency(trained: Path, here: Path, files:
     out, err = capfd.readouterr()
     assert "shift=auto: no validation links" in err
     found = rates(out)
-    assert set(found) == {"attention, shift 0", "attention, shift 1", "saliency", *WITHOUT_MODEL}
+    assert set(found) == {"attention, shift 0", "attention, shift 1", "saliency", BOTH, *WITHOUT_MODEL}
     assert re.search(r"^attention, shift 0 \*", out, re.MULTILINE)
     for name, line in (
         ("attention, shift 0", ["shift=0"]),
         ("attention, shift 1", ["shift=1"]),
         ("saliency", ["method=saliency"]),
+        (BOTH, ["method=both"]),
     ):
         assert call("align", f"run={trained}", *files, *line, f"output={here / name}") == 0
         assert call("align", f"links={here / name}", f"gold={path}", *files) == 0
@@ -191,28 +194,72 @@ def test_the_runs_own_sets_are_taken(trained: Path, text: Path, here: Path, capf
     assert len(read(here / "chosen")) == 20
 
 
-@pytest.mark.parametrize("how", [None, *SYMMETRIZATIONS])
+@pytest.mark.parametrize("how", SYMMETRIZATIONS)
 def test_two_directions_are_joined(
-    how: str | None, trained: Path, back: Path, here: Path, files: list[str], capfd: Capture
+    how: str, trained: Path, back: Path, here: Path, files: list[str], capfd: Capture
 ) -> None:
-    named = [] if how is None else [f"symmetrize={how}"]
-    both = [f"run={trained}", f"reverse={back}", *files, *named]
+    both = [f"run={trained}", f"reverse={back}", *files, f"symmetrize={how}"]
     assert call("align", *both, f"output={here / 'both'}") == 0
     assert call("align", f"run={trained}", *files, f"output={here / 'one'}") == 0
     turned = [files[0].replace("source=", "target="), files[1].replace("target=", "source=")]
     assert call("align", f"run={back}", *turned, f"output={here / 'other'}") == 0
     other = [{(s, t) for t, s in line} for line in read(here / "other")]
-    expected = [symmetrize(*line, how or "grow-diag-final") for line in zip(read(here / "one"), other, strict=True)]
+    expected = [symmetrize(*line, how) for line in zip(read(here / "one"), other, strict=True)]
     assert read(here / "both") == expected
     if how == "union":
         capfd.readouterr()
         assert call("align", *both, f"gold={gold(here / 'gold')}") == 0
         found = rates(capfd.readouterr().out)
         names = {f"{run}, {look}" for run in ("run", "reverse") for look in ("attention, shift 0", "saliency")}
-        joined = {"union of attention, shift 0", "union of saliency"}
+        evidence = ("attention, shift 0", "saliency", "attention, shift 0 and saliency")
+        joined = {f"union of {each}" for each in evidence}
         assert names | joined <= set(found)
         assert call("align", f"links={here / 'both'}", f"gold={here / 'gold'}") == 0
         assert list(rates(capfd.readouterr().out).values()) == [found["union of attention, shift 0"]]
+
+
+def test_links_on_which_two_views_agree(
+    trained: Path, back: Path, here: Path, files: list[str], capfd: Capture
+) -> None:
+    """The two directions, or attention and saliency of one: where their agreement, recomputed, is at least 0.5."""
+
+    def made(method: str, *more: str) -> tuple[list[dict[str, Any]], Links]:
+        line = [f"run={trained}", *files, "shift=0", f"method={method}", f"matrix={here / 'matrix'}", *more]
+        assert call("align", *line, f"output={here / 'links'}") == 0
+        rows = (here / "matrix").read_text(encoding="utf-8").splitlines()
+        return list(map(json.loads, rows)), read(here / "links")
+
+    def check(one: list[Any], other: list[Any], links: Links, least: float = 0.5) -> int:
+        for first, second, linked in zip(one, other, links, strict=True):
+            if not np.size(first) or not np.size(second):
+                assert linked == set()
+                continue
+            p = np.multiply(first, second)
+            agreed = p / np.sqrt(np.outer(np.maximum(p.sum(1), 0.01), np.maximum(p.sum(0), 0.01)))
+            assert {(s, t) for t, s in np.argwhere(agreed > least + 0.005).tolist()} <= linked
+            assert linked <= {(s, t) for t, s in np.argwhere(agreed > least - 0.005).tolist()}
+        return sum(map(len, links))
+
+    alone = {method: made(method)[0] for method in ("attention", "saliency")}
+    attention, saliency = ([row["weights"] for row in rows] for rows in alone.values())
+    rows, links = made("both")
+    assert check(attention, saliency, links) > 20
+    for row, one, other in zip(rows, attention, saliency, strict=True):
+        if np.size(one) and np.size(other):
+            np.testing.assert_allclose(row["weights"], np.add(one, other) / 2, atol=2e-5)
+    _, fewer = made("both", "threshold=0.9")
+    assert 0 < check(attention, saliency, fewer, 0.9) < sum(map(len, links))
+    for method in ("attention", "saliency", "both"):
+        rows, links = made(method, f"reverse={back}", "symmetrize=agreement")
+        turned = [np.transpose(row["reverse"]).tolist() for row in rows]
+        check([row["weights"] for row in rows], turned, links)
+    capfd.readouterr()
+    path = gold(here / "gold")
+    assert call("align", f"run={trained}", *files, f"gold={path}", "method=both", f"output={here / 'links'}") == 0
+    out = capfd.readouterr().out
+    assert f"{BOTH} *" in out
+    assert call("align", f"links={here / 'links'}", f"gold={path}") == 0
+    assert list(rates(capfd.readouterr().out).values()) == [rates(out)[BOTH]]
 
 
 @pytest.mark.parametrize("method", ["attention", "saliency"])
@@ -279,6 +326,7 @@ RUN = ["run={run}", "source={here}/a", "target={here}/b"]
         ([], ["Give run=checkpoints/NAME to make links", "links=FILE gold=FILE"]),
         (["run={here}/nubmers"], ["There is no run", "'numbers'"]),
         (["run=[{run},{run}]"], ["nmt.align uses one model"]),
+        (["run={none}", *RUN[1:], "method=both"], ["method=both needs attention", "method=saliency"]),
         (["run={none}", *RUN[1:]], ["method=attention needs attention", "decoder=none", "method=saliency"]),
         ([*RUN, "reverse={run}"], ["translates de to en", "must translate en to de"]),
         ([*RUN, "reverse={here}/nowhere"], ["There is no run"]),
@@ -294,13 +342,13 @@ RUN = ["run={run}", "source={here}/a", "target={here}/b"]
         ([*RUN, "gold={here}/good", "gold_base=2"], ["gold_base=2: must be 0 or 1"]),
         ([*RUN, "valid_source={here}/a"], ["valid_source= needs valid_target= as well"]),
         ([*RUN, "valid_source={here}/a", "valid_target={here}/b"], ["need valid_gold= as well"]),
-        ([*RUN, "method=lime"], ["method=lime: must be attention or saliency"]),
+        ([*RUN, "method=lime"], ["method=lime: must be attention, saliency or both"]),
         ([*RUN, "shift=2"], ["shift=2: must be 0, 1 or auto"]),
-        ([*RUN, "shift=1", "method=saliency"], ["shift=1 works only with method=attention"]),
+        ([*RUN, "shift=1", "method=saliency"], ["shift=1 works only with attention"]),
         ([*RUN, "threshold=0"], ["threshold=0: must be greater than 0 and at most 1, or null"]),
         ([*RUN, "threshold=much"], ["threshold=much: must be a number, greater than 0 and at most 1, or null"]),
         ([*RUN, "symmetrize=union"], ["symmetrize= combines the links of two directions", "reverse=RUN"]),
-        ([*RUN, "reverse={back}", "symmetrize=grow"], ["symmetrize=grow: must be one of", "grow-diag-final"]),
+        ([*RUN, "reverse={back}", "symmetrize=grow"], ["symmetrize=grow: must be one of agreement", "grow-diag-final"]),
         ([*RUN, "words=tokens"], ["words=tokens is not known", "whitespace, moses, char"]),
         ([*RUN, "languages=de"], ["languages=de: give two codes"]),
         ([*RUN, "head=1"], ["head=1 does not exist"]),

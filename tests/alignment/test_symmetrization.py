@@ -1,10 +1,13 @@
 """Links of two directions made one: by hand, and by what contains what."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
 
-from nmt.alignment.symmetrization import SYMMETRIZATIONS, symmetrize
+from nmt.alignment.symmetrization import SYMMETRIZATIONS, agreement, symmetrize
+from nmt.alignment.word_weights import Weights, best_links
 from nmt.system.errors import UserError
 
 FORWARD = {(0, 0), (1, 1), (2, 2), (4, 6)}
@@ -62,3 +65,41 @@ def test_symmetrisations_contain_each_other(
     assert all(link[0] in sources and link[1] in targets for link in found["union"])
     turned = symmetrize({(t, s) for s, t in backward}, {(t, s) for s, t in forward}, "intersection")
     assert {(s, t) for t, s in turned} == found["intersection"]
+
+
+def test_agreement_by_hand() -> None:
+    """Both target words give most weight to source word 0, but the other direction sends its word 1 to word 1."""
+    one = np.array([[0.8, 0.2], [0.6, 0.4]], dtype=np.float32)
+    other = np.array([[0.5, 0], [0.5, 1]], dtype=np.float32)  # the product is [[0.4, 0], [0.3, 0.4]]
+    agreed = agreement(one, other)
+    far = 0.4 / np.sqrt(0.4 * 0.7)
+    np.testing.assert_allclose(agreed, [[far, 0], [0.3 / 0.7, far]], rtol=1e-6)
+    assert best_links(one) == [(0, 0), (0, 1)]
+    assert best_links(agreed, 0.5) == [(0, 0), (1, 1)]
+
+
+def test_words_without_weight_are_no_agreement() -> None:
+    """The total is at least 0.01, or two words that hardly get weight would agree in full."""
+    weak = np.full((1, 1), 0.05, dtype=np.float32)
+    assert agreement(weak, weak) == pytest.approx(0.25)
+    assert agreement(weak * 2, weak * 2) == pytest.approx(1)
+    assert agreement(weak, np.zeros((0, 0), dtype=np.float32)).shape == (0, 0)
+
+
+def _rows(values: Weights) -> Weights:
+    rows: Weights = values / np.maximum(values.sum(1, keepdims=True), 1)
+    return rows
+
+
+_MATRIX = arrays.arrays(np.float32, (3, 4), elements=st.floats(0, 1, width=32)).map(_rows)
+
+
+@given(_MATRIX, _MATRIX)
+def test_agreement_is_the_same_from_either_side(one: Weights, other: Weights) -> None:
+    agreed = agreement(one, other)
+    assert ((agreed >= 0) & (agreed <= 1 + 1e-6)).all()
+    np.testing.assert_allclose(agreement(other, one), agreed, atol=1e-6)
+    np.testing.assert_allclose(agreement(one.T, other.T).T, agreed, atol=1e-6)
+    assert not agreed[one == 0].any()
+    for axis in (0, 1):
+        assert ((agreed**2).sum(axis) <= 1 + 1e-5).all()
