@@ -51,11 +51,11 @@ class Aligning:
             raise UserError("Give run=checkpoints/NAME to make links, or links=FILE gold=FILE to score existing links.")
         if self.method == "saliency" and self.shift == "1":
             raise UserError("shift=1 works only with attention. Leave out shift=1.")
-        if self.symmetrize is not None and self.reverse is None:
-            raise UserError("symmetrize= combines the links of two directions: give reverse=RUN as well.")
         if self.symmetrize not in (None, AGREEMENT, *SYMMETRIZATIONS):
             names = ", ".join((AGREEMENT, *SYMMETRIZATIONS))
             raise SettingError("symmetrize", self.symmetrize, f"must be one of {names}.")
+        if self.symmetrize is not None and self.reverse is None and not self.agrees:
+            raise UserError(f"symmetrize={self.symmetrize} combines two directions: give reverse=RUN as well.")
 
     @property
     def joining(self) -> str:
@@ -64,12 +64,12 @@ class Aligning:
 
     @property
     def agrees(self) -> bool:
-        """Links follow from the agreement of two directions, or of attention and saliency; so does `threshold`."""
+        """Links follow from agreement, of two directions or of attention and saliency, and so does `threshold`."""
         return self.joining == AGREEMENT and (self.reverse is not None or self.method == "both")
 
     @property
     def least_weight(self) -> float | None:
-        """The threshold of weights: links without agreement."""
+        """The threshold of weights; None if `threshold` is the least agreement."""
         return None if self.agrees else self.threshold
 
     def matrices(self, weights: Sequence[Sequence[Weights]]) -> list[Weights]:
@@ -91,6 +91,7 @@ class Aligning:
             return set(best_links(views[0], self.least_weight))
         if len(weights) == 1 or self.joining == AGREEMENT:
             other = views[1] if len(weights) == 1 else views[1].T
-            return set(best_links(agreement(views[0], other), (self.agrees and self.threshold) or ENOUGH))
+            least = self.threshold if self.agrees else None  # without `agrees`, the threshold is one of weights
+            return set(best_links(agreement(views[0], other), ENOUGH if least is None else least))
         forward, backward = (best_links(view, self.least_weight) for view in views)
         return symmetrize(forward, [(source, target) for target, source in backward], self.joining)

@@ -246,12 +246,12 @@ def _save_rates(
     settings = {key: getattr(request if key == "words" else request.aligner, key) for key in MEASURED}
     gold_lines = [format_links(gold.sure, gold.possible) for gold in pairs.gold]
     context = _context_settings(request, aligner)
-    values = map(str, (*settings.values(), request.threshold))
+    values = map(str, (*settings.values(), request.least_weight))
     digested = [*pairs.source, *pairs.target, *gold_lines, *values, *context]
     digest = hashlib.sha256("\n".join(digested).encode("utf-8", "surrogatepass")).hexdigest()[:8]
     gold = pairs.name if request.gold is None else request.gold.name
-    if request.threshold is not None:
-        gold += f", links above {request.threshold}"
+    if request.least_weight is not None:
+        gold += f", links above {request.least_weight}"
     # Name the settings that are not the default, to distinguish measurements against the same links.
     defaults = compose("align", [])
     gold += "".join(f", {key}={value}" for key, value in settings.items() if value != defaults[key])
@@ -307,7 +307,8 @@ def _report(
             rows |= {f"{name}, {kind}": by_kind[kind] for kind in sorted(by_kind)}
     for method, kinds in sorted(choice.by_method.items()):
         if len(links) > 1 or method == "both":
-            what = " and ".join(dict.fromkeys(str(kind) for direction in kinds for kind in direction))
+            views = kinds[0] if len(links) == 1 else [" + ".join(map(str, direction)) for direction in kinds]
+            what = " and ".join(dict.fromkeys(map(str, views)))
             mark = " *" if method == request.method else ""
             rule = AGREEMENT if len(links) == 1 else request.joining
             rows[f"{rule} of {what}{mark}"] = joined[method]

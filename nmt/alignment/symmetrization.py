@@ -10,8 +10,8 @@ from nmt.system.errors import UserError
 
 SYMMETRIZATIONS = ("intersection", "union", "grow-diag", "grow-diag-final", "grow-diag-final-and")
 AGREEMENT = "agreement"
-#: The agreement from which two words are linked; and the least total by which it is divided.
-ENOUGH, _LEAST = 0.5, 0.01
+#: The agreement from which two words are linked; and the least product by which others are divided.
+ENOUGH, _LEAST = 0.85, 1e-6
 
 
 def symmetrize(forward: Collection[Link], backward: Collection[Link], how: str) -> set[Link]:
@@ -66,12 +66,13 @@ def agreement(one: Weights, other: Weights) -> Weights:
     """How far two matrices of weights agree on each pair of words.
 
     The product p = `one` * `other` of the posteriors of two models (Liang, Taskar and Klein 2006, section 3), divided
-    by the geometric mean of its row's and its column's total:
+    by the geometric mean of the largest value of its row and of its column:
 
-        agreement[t, s] = p[t, s] / sqrt(max(sum_j p[t, j], 0.01) max(sum_i p[i, s], 0.01))
+        agreement[t, s] = p[t, s] / sqrt(max_j p[t, j] max_i p[i, s]), or 0 without weight
 
-    A word that attracts weight from every other word has a large total, so it gets fewer links than by its weights.
-    The squares of a row, and of a column, add up to at most one: with a threshold of 0.5, a word has at most 4 links.
+    So a pair has 1 if both of its words have no better partner. A word that attracts weight from many others has few
+    links, since it is the best partner of these words, but they are not its own. Words of a phrase that have equal
+    weights, such as the characters of a piece, are all linked.
 
     Args:
         one, other: [Tw, Sw] weights of each target word over the source words; [Tw, Sw] weights of the other
@@ -83,6 +84,6 @@ def agreement(one: Weights, other: Weights) -> Weights:
     if not (one.size and other.size):
         return np.zeros((0, 0), dtype=np.float32)
     joint = one * other
-    totals = [np.maximum(joint.sum(axis, keepdims=True), _LEAST) for axis in (0, 1)]
-    agreed: Weights = joint / np.sqrt(totals[0] * totals[1])
+    best = [np.maximum(joint.max(axis, keepdims=True), _LEAST) for axis in (0, 1)]
+    agreed: Weights = joint / np.sqrt(best[0] * best[1])
     return agreed

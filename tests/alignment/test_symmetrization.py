@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from nmt.alignment.symmetrization import SYMMETRIZATIONS, agreement, symmetrize
+from nmt.alignment.symmetrization import ENOUGH, SYMMETRIZATIONS, agreement, symmetrize
 from nmt.alignment.word_weights import Weights, best_links
 from nmt.system.errors import UserError
 
@@ -72,18 +72,24 @@ def test_agreement_by_hand() -> None:
     one = np.array([[0.8, 0.2], [0.6, 0.4]], dtype=np.float32)
     other = np.array([[0.5, 0], [0.5, 1]], dtype=np.float32)  # the product is [[0.4, 0], [0.3, 0.4]]
     agreed = agreement(one, other)
-    far = 0.4 / np.sqrt(0.4 * 0.7)
-    np.testing.assert_allclose(agreed, [[far, 0], [0.3 / 0.7, far]], rtol=1e-6)
+    np.testing.assert_allclose(agreement(one, other), np.array([[1, 0], [0.75, 1]]), rtol=1e-6)
     assert best_links(one) == [(0, 0), (0, 1)]
-    assert best_links(agreed, 0.5) == [(0, 0), (1, 1)]
+    assert best_links(agreement(one, other), ENOUGH) == [(0, 0), (1, 1)]
+    # The product is [[0.4, 0.1], [0.3, 0.4]]: 0.1 and 0.3 are divided by 0.4, the best of their rows and columns.
+    agreed = agreement(one, np.array([[0.5, 0.5], [0.5, 1]], dtype=np.float32))
+    np.testing.assert_allclose(agreed, np.array([[1, 0.25], [0.75, 1]]), rtol=1e-6)
 
 
-def test_words_without_weight_are_no_agreement() -> None:
-    """The total is at least 0.01, or two words that hardly get weight would agree in full."""
-    weak = np.full((1, 1), 0.05, dtype=np.float32)
-    assert agreement(weak, weak) == pytest.approx(0.25)
-    assert agreement(weak * 2, weak * 2) == pytest.approx(1)
-    assert agreement(weak, np.zeros((0, 0), dtype=np.float32)).shape == (0, 0)
+def test_a_phrase_agrees_in_full() -> None:
+    """As characters of a piece do, and words that one word of the other language stands for."""
+    one, other = np.full((5, 4), 1 / 4, dtype=np.float32), np.full((5, 4), 1 / 5, dtype=np.float32)
+    assert agreement(one, other) == pytest.approx(1)
+
+
+def test_words_without_weight_have_no_agreement() -> None:
+    one = np.array([[1, 0], [0, 0]], dtype=np.float32)
+    assert agreement(one, one).tolist() == one.tolist()
+    assert agreement(one, np.zeros((0, 0), dtype=np.float32)).shape == (0, 0)
 
 
 def _rows(values: Weights) -> Weights:
@@ -101,5 +107,6 @@ def test_agreement_is_the_same_from_either_side(one: Weights, other: Weights) ->
     np.testing.assert_allclose(agreement(other, one), agreed, atol=1e-6)
     np.testing.assert_allclose(agreement(one.T, other.T).T, agreed, atol=1e-6)
     assert not agreed[one == 0].any()
-    for axis in (0, 1):
-        assert ((agreed**2).sum(axis) <= 1 + 1e-5).all()
+    joint = one * other
+    if joint.max() > 1e-6:
+        assert agreed.ravel()[joint.argmax()] == pytest.approx(1)
