@@ -229,7 +229,7 @@ BUDGETS = {
     "": 1102, "align": 437, "alignment": 1138, "attention": 1640, "build": 1742, "check": 122, "compare": 4767,
     "config": 1409, "contrast": 195, "data": 4531, "documents": 2346, "drawing": 795, "evaluate": 664,
     "evaluation": 1078, "export": 1101, "inspection": 1790, "kernels": 1523, "model": 3249, "runs": 589,
-    "scripts/": 7502, "search": 1418, "serve": 2919, "system": 2079, "tests/": 39588, "text": 1848, "train": 2585,
+    "scripts/": 7502, "search": 1418, "serve": 2919, "system": 2079, "tests/": 39587, "text": 1848, "train": 2585,
     "training": 2130, "translate": 1325, "translation": 2325, "viewer": 448,
 }  # fmt: skip
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from nmt.alignment.symmetrization import AGREEMENT, ENOUGH, SYMMETRIZATIONS, agreement, symmetrize
+from nmt.alignment.symmetrization import AGREEMENT, LEAST_AGREEMENT, SYMMETRIZATIONS, agreement, symmetrize
 from nmt.alignment.word_weights import Weights, best_links
 from nmt.build.aligner import AlignerRequest
 from nmt.build.requests import Data
@@ -92,6 +92,6 @@ class Aligning:
         if len(weights) == 1 or self.joining == AGREEMENT:
             other = views[1] if len(weights) == 1 else views[1].T
             least = self.threshold if self.agrees else None  # without `agrees`, the threshold is one of weights
-            return set(best_links(agreement(views[0], other), ENOUGH if least is None else least))
+            return set(best_links(agreement(views[0], other), LEAST_AGREEMENT if least is None else least))
         forward, backward = (best_links(view, self.least_weight) for view in views)
         return symmetrize(forward, [(source, target) for target, source in backward], self.joining)

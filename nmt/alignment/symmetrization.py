@@ -10,8 +10,8 @@ from nmt.system.errors import UserError
 
 SYMMETRIZATIONS = ("intersection", "union", "grow-diag", "grow-diag-final", "grow-diag-final-and")
 AGREEMENT = "agreement"
-#: The agreement from which two words are linked; and the least product by which others are divided.
-ENOUGH, _LEAST = 0.85, 1e-6
+#: The least agreement of two words that are linked; and a bound that avoids division by zero.
+LEAST_AGREEMENT, _TINY = 0.85, 1e-6
 
 
 def symmetrize(forward: Collection[Link], backward: Collection[Link], how: str) -> set[Link]:
@@ -70,9 +70,9 @@ def agreement(one: Weights, other: Weights) -> Weights:
 
         agreement[t, s] = p[t, s] / sqrt(max_j p[t, j] max_i p[i, s]), or 0 without weight
 
-    So a pair has 1 if both of its words have no better partner. A word that attracts weight from many others has few
-    links, since it is the best partner of these words, but they are not its own. Words of a phrase that have equal
-    weights, such as the characters of a piece, are all linked.
+    A pair has 1 if neither word has a better partner. A word that attracts weight from many words is the best partner
+    of each, but only few of them are its best partners, so it has few links. Words of a phrase that have equal weights,
+    such as the characters of a piece, are all linked.
 
     Args:
         one, other: [Tw, Sw] weights of each target word over the source words; [Tw, Sw] weights of the other
@@ -84,6 +84,6 @@ def agreement(one: Weights, other: Weights) -> Weights:
     if not (one.size and other.size):
         return np.zeros((0, 0), dtype=np.float32)
     joint = one * other
-    best = [np.maximum(joint.max(axis, keepdims=True), _LEAST) for axis in (0, 1)]
+    best = [np.maximum(joint.max(axis, keepdims=True), _TINY) for axis in (0, 1)]
     agreed: Weights = joint / np.sqrt(best[0] * best[1])
     return agreed

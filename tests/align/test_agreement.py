@@ -18,13 +18,12 @@ Matrices = list[dict[str, Any]]
 
 @pytest.fixture
 def files(here: Path) -> list[str]:
-    return [f"{name}={write_lines(here / name, [row[at] for row in ROWS])}" for at, name in enumerate(FILES)]
+    return [
+        f"{name}={write_lines(here / name, [row[at] for row in ROWS])}" for at, name in enumerate(("source", "target"))
+    ]
 
 
-FILES = ("source", "target")
-
-
-def made(here: Path, *line: str) -> tuple[Matrices, list[set[tuple[int, int]]]]:
+def aligned(here: Path, *line: str) -> tuple[Matrices, list[set[tuple[int, int]]]]:
     """The matrices and the links that the command writes."""
     assert call("align", *line, "shift=0", f"matrix={here / 'matrix'}", f"output={here / 'links'}") == 0
     matrices, links = ((here / name).read_text(encoding="utf-8").split("\n")[:-1] for name in ("matrix", "links"))
@@ -46,15 +45,15 @@ def check(one: Matrices, other: Matrices, links: list[set[tuple[int, int]]], lea
 
 def test_attention_and_saliency_of_a_model_agree(trained: Path, here: Path, files: list[str]) -> None:
     run = [f"run={trained}", *files]
-    attention, saliency = (made(here, *run, f"method={method}")[0] for method in ("attention", "saliency"))
-    rows, links = made(here, *run, "method=both")
+    attention, saliency = (aligned(here, *run, f"method={method}")[0] for method in ("attention", "saliency"))
+    rows, links = aligned(here, *run, "method=both")
     assert sum(map(len, links)) > 20
     check(attention, saliency, links)
     for row, one, other in zip(rows, attention, saliency, strict=True):
         if np.size(one["weights"]):
             np.testing.assert_allclose(row["weights"], np.mean([one["weights"], other["weights"]], axis=0), atol=2e-5)
-    assert made(here, *run, "method=both", "symmetrize=agreement")[1] == links
-    _, more = made(here, *run, "method=both", "threshold=0.3")
+    assert aligned(here, *run, "method=both", "symmetrize=agreement")[1] == links
+    _, more = aligned(here, *run, "method=both", "threshold=0.3")
     check(attention, saliency, more, 0.3)
     assert sum(map(len, more)) > sum(map(len, links))
 
@@ -62,7 +61,7 @@ def test_attention_and_saliency_of_a_model_agree(trained: Path, here: Path, file
 @pytest.mark.parametrize("method", ["attention", "saliency", "both"])
 def test_two_directions_agree(method: str, trained: Path, back: Path, here: Path, files: list[str]) -> None:
     for line, least in (([], LEAST), (["threshold=0.5"], 0.5)):
-        rows, links = made(here, f"run={trained}", f"reverse={back}", *files, f"method={method}", *line)
+        rows, links = aligned(here, f"run={trained}", f"reverse={back}", *files, f"method={method}", *line)
         turned = [{**row, "weights": np.transpose(row["reverse"])} for row in rows]
         check(rows, turned, links, least)
         assert sum(map(len, links)) > 20
@@ -83,5 +82,5 @@ def rate(here: Path, line: list[str], gold: Path, name: str, capfd: Capture) -> 
     assert call("align", *line, "shift=0", f"gold={gold}", f"output={here / 'links'}") == 0
     marked = re.findall(r"^(\S.*?) \* {2,}(.*)$", capfd.readouterr().out, re.MULTILINE)
     assert call("align", f"links={here / 'links'}", f"gold={gold}") == 0
-    (own,) = re.findall(r"\S+ %  .*$", capfd.readouterr().out, re.MULTILINE)
-    assert [(what, rates.split()) for what, rates in marked] == [(name, own.split())]
+    (scores,) = re.findall(r"\S+ %  .*$", capfd.readouterr().out, re.MULTILINE)
+    assert [(label, rates.split()) for label, rates in marked] == [(name, scores.split())]

@@ -131,16 +131,16 @@ def test_measurements_are_named_by_what_is_not_as_it_comes(
     trained: Path, here: Path, files: list[str], capfd: Capture
 ) -> None:
     run, path = copied(trained, here), gold(here / "gold")
-    found = []
+    tables = []
     for line in (["threshold=0.3"], ["head=0"], [], ["threshold=0.3", "method=both"]):
         assert call("align", f"run={run}", *files, f"gold={path}", *line) == 0
-        found.append(rates(capfd.readouterr().out))
+        tables.append(rates(capfd.readouterr().out))
     kept = [json.loads(own.read_text(encoding="utf-8")) for own in (run / "alignments").iterdir()]
     by_name = {own["gold"]: own["rates"]["saliency"]["aer"] for own in kept}
     # With method=both, the threshold is one of agreement: links by one kind of evidence are those without it.
-    assert [found[0]["saliency"], found[2]["saliency"]] == [f"{100 * by_name[name]:.1f}" for name in (LINKS, "gold")]
-    assert found[2]["saliency"] == found[3]["saliency"] != found[0]["saliency"]
-    assert found[0][BOTH] == found[2][BOTH] != found[3][BOTH]
+    assert [tables[0]["saliency"], tables[2]["saliency"]] == [f"{100 * by_name[name]:.1f}" for name in (LINKS, "gold")]
+    assert tables[2]["saliency"] == tables[3]["saliency"] != tables[0]["saliency"]
+    assert tables[0][BOTH] == tables[2][BOTH] != tables[3][BOTH]
     assert sorted(own["gold"] for own in kept) == ["gold", "gold, head=0", LINKS]
     assert {own["shift_from"] for own in kept} == {"default"}
 

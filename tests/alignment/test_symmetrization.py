@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from nmt.alignment.symmetrization import ENOUGH, SYMMETRIZATIONS, agreement, symmetrize
+from nmt.alignment.symmetrization import LEAST_AGREEMENT, SYMMETRIZATIONS, agreement, symmetrize
 from nmt.alignment.word_weights import Weights, best_links
 from nmt.system.errors import UserError
 
@@ -74,7 +74,7 @@ def test_agreement_by_hand() -> None:
     agreed = agreement(one, other)
     np.testing.assert_allclose(agreement(one, other), np.array([[1, 0], [0.75, 1]]), rtol=1e-6)
     assert best_links(one) == [(0, 0), (0, 1)]
-    assert best_links(agreement(one, other), ENOUGH) == [(0, 0), (1, 1)]
+    assert best_links(agreement(one, other), LEAST_AGREEMENT) == [(0, 0), (1, 1)]
     # The product is [[0.4, 0.1], [0.3, 0.4]]: 0.1 and 0.3 are divided by 0.4, the best of their rows and columns.
     agreed = agreement(one, np.array([[0.5, 0.5], [0.5, 1]], dtype=np.float32))
     np.testing.assert_allclose(agreed, np.array([[1, 0.25], [0.75, 1]]), rtol=1e-6)
