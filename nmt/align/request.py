@@ -59,12 +59,12 @@ class Aligning:
 
     @property
     def joining(self) -> str:
-        """The rule that combines the links of two directions."""
+        """The rule that combines two directions."""
         return self.symmetrize or AGREEMENT
 
     @property
     def agrees(self) -> bool:
-        """Links follow from agreement, of two directions or of attention and saliency, and so does `threshold`."""
+        """Whether `threshold` is the least agreement, of two directions or of attention and saliency."""
         return self.joining == AGREEMENT and (self.reverse is not None or self.method == "both")
 
     @property

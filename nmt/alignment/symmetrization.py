@@ -65,8 +65,8 @@ def symmetrize(forward: Collection[Link], backward: Collection[Link], how: str) 
 def agreement(one: Weights, other: Weights) -> Weights:
     """How far two matrices of weights agree on each pair of words.
 
-    The product p = `one` * `other` of the posteriors of two models (Liang, Taskar and Klein 2006, section 3), divided
-    by the geometric mean of the largest value of its row and of its column:
+    The product p = `one` * `other` of the weights of both (as of the posteriors of two models in Liang, Taskar and
+    Klein 2006), divided by the geometric mean of the largest value of its row and of its column:
 
         agreement[t, s] = p[t, s] / sqrt(max_j p[t, j] max_i p[i, s]), or 0 without weight
 
