@@ -119,19 +119,20 @@ def _write(
         write_matrix = writer(stack, request.matrix) if request.matrix is not None else None
         weights_by_run = [aligner.weights(pairs, kinds) for aligner, kinds in zip(aligners, evidence, strict=True)]
         for source, target, *weights in zip(pairs.source, pairs.target, *weights_by_run, strict=True):
-            by_way = {
+            weights_by_method = {
                 method: [[by_kind[kind] for kind in kinds] for by_kind, kinds in zip(weights, used, strict=True)]
                 for method, used in by_method.items()
                 if pairs.gold is not None or method == request.method
             }
+            links = {method: request.join(used) for method, used in weights_by_method.items()}
             if write is not None:
-                write(format_links(request.join(by_way[request.method])))
+                write(format_links(links[request.method]))
             if write_matrix is not None:
                 labels = pairs.words.source(source), pairs.words.target(target)
-                write_matrix(_as_json(labels, request.matrices(by_way[request.method])))
+                write_matrix(_as_json(labels, request.matrices(weights_by_method[request.method])))
             if pairs.gold is not None:
-                for method, used in by_way.items():
-                    joined[method].append(request.join(used))
+                for method, pair_links in links.items():
+                    joined[method].append(pair_links)
                 for aligner, so_far, by_kind in zip(aligners, all_links, weights, strict=True):
                     for kind, matrix in by_kind.items():
                         so_far[kind].append(aligner.links(matrix, request.least_weight))
