@@ -77,7 +77,7 @@ def recommend(
         unit: "words", or "characters" for text without spaces.
         per_word: the mean number of units in a word.
         pieces: the tokenizer's model_type; None if the tokenizer exists already.
-        sizes: whether to recommend sizes and dropout; false if a preset sets them.
+        sizes: whether to recommend sizes and dropout; false if a preset has its own.
     """
     words = pairs * max(mean_length / per_word, 1.0)
     scale = next(scale for scale in _SCALES if words <= scale.words)

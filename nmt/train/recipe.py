@@ -311,7 +311,7 @@ def fit_to_text(config: DictConfig, overrides: Sequence[str], source: UserFiles)
         unit=unit,
         per_word=per_word,
         pieces=None if config.tokenizer.model else str(config.tokenizer.model_type),
-        sizes="experiment" not in _keys(overrides),
+        sizes=not _has_own_sizes(overrides),
     )
     raw: Any = OmegaConf.to_container(config, resolve=False)
     # Sizes that this model does not have, or that are derived from other settings, stay unset.
@@ -325,6 +325,14 @@ def fit_to_text(config: DictConfig, overrides: Sequence[str], source: UserFiles)
             print_message(reason)
     words = [*advised, *overrides]
     return compose("train", words), words
+
+
+def _has_own_sizes(overrides: Sequence[str]) -> bool:
+    """Whether the preset of the command line sets sizes or dropout, as those of papers do."""
+    presets = [word for word in overrides if "experiment" in _keys([word])]
+    preset, without = compose("train", presets), compose("train", [])
+    keys = ("model.embedding_size", "model.dropout", "encoder.size", "decoder.size")
+    return any(OmegaConf.select(preset, key) != OmegaConf.select(without, key) for key in keys)
 
 
 def _amount(config: DictConfig, source: DataSource) -> tuple[int, float, str, float]:

@@ -141,6 +141,11 @@ def fitted(here: Path, *words: str) -> DictConfig:
 def test_what_is_chosen_leaves_what_was_named_as_it_is(here: Path) -> None:
     paper = fitted(here, "experiment=bahdanau2015_rnnsearch50")
     assert (paper.model.embedding_size, paper.encoder.size, paper.decoder.size) == (620, 1000, 1000)
+    few, small = fitted(here), fitted(here, "experiment=small_text")
+    assert small.trainer.r_drop == 5
+    for part in ("encoder", "decoder"):
+        assert small[part].size == few[part].size, "a preset without sizes takes those for the amount of text"
+    assert small.model.dropout == few.model.dropout == 0.5
     luong = fitted(here, "decoder=luong", "attention/score=dot")
     assert luong.decoder.size == 2 * luong.encoder.size, "so that any score fits"
     check_model(luong)
