@@ -101,10 +101,9 @@ def recommend(
             f"attention.size={scale.size}",
         ]
         size_keys = "model.embedding_size, encoder.size, decoder.size, attention.size"
-        little = words <= 40_000
         reasons += [
             f"embeddings and states of {scale.size} ({size_keys}): "
-            + ("a larger model would overfit so little text" if little else "in proportion to the text"),
+            + ("a larger model would overfit so little text" if words <= 40_000 else "in proportion to the text"),
             f"dropout {scale.dropout} (model.dropout): "
             + ("strong, against overfitting" if scale.dropout >= 0.4 else "less for a larger text"),
         ]

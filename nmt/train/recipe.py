@@ -305,14 +305,8 @@ def fit_to_text(config: DictConfig, overrides: Sequence[str], source: UserFiles)
     The overrides of the command line take precedence.
     """
     pairs, mean, unit, per_word = _amount(config, source)
-    advised, reasons = recommend(
-        pairs,
-        mean,
-        unit=unit,
-        per_word=per_word,
-        pieces=None if config.tokenizer.model else str(config.tokenizer.model_type),
-        sizes=not _has_own_sizes(overrides),
-    )
+    pieces, sizes = None if config.tokenizer.model else str(config.tokenizer.model_type), not _has_own_sizes(overrides)
+    advised, reasons = recommend(pairs, mean, unit=unit, per_word=per_word, pieces=pieces, sizes=sizes)
     raw: Any = OmegaConf.to_container(config, resolve=False)
     # Sizes that this model does not have, or that are derived from other settings, stay unset.
     of = {word: word.partition("=")[0] for word in advised}
@@ -374,7 +368,6 @@ def _keys(overrides: Sequence[str]) -> set[str]:
 def take_named_budget(config: DictConfig, overrides: Sequence[str]) -> None:
     """Remove the default budgets if the command line sets a budget, so that only this budget ends the training."""
     named = _keys([override for override in overrides if not override.endswith("=null")])
-    if named & {f"trainer.{budget}" for budget in BUDGETS}:
-        for budget in BUDGETS:
-            if f"trainer.{budget}" not in named:
-                config.trainer[budget] = None
+    unnamed = [budget for budget in BUDGETS if f"trainer.{budget}" not in named]
+    if len(unnamed) < len(BUDGETS):
+        config.trainer.update(dict.fromkeys(unnamed))

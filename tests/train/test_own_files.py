@@ -57,8 +57,7 @@ def awkward(folder: Path) -> str:
 def test_files_alone_train_a_run(
     files: Callable[[Path], str], stem: str, here: Path, tmp_path_factory: pytest.TempPathFactory, capfd: Capture
 ) -> None:
-    named = files(tmp_path_factory.mktemp("mine"))
-    assert call("train", f"data.files={named}", *SHORT) == 0
+    assert call("train", f"data.files={files(tmp_path_factory.mktemp('mine'))}", *SHORT) == 0
     run = Run(here / "checkpoints" / f"{stem}-luong-general")
     out, err = capfd.readouterr()
     assert out == ""
@@ -91,8 +90,7 @@ def test_files_alone_train_a_run(
     assert call("translate", folder, "input=in.txt", "output=out.txt", "extra_length=3") == 0
     assert (here / "out.txt").read_text(encoding="utf-8").count("\n") == 2
     assert call("evaluate", folder, "pictures=0", "extra_length=3") == 0
-    held_out = (run.folder / "evaluation" / "test" / "hypotheses.txt").read_text(encoding="utf-8")
-    assert held_out.count("\n") == 12
+    assert (run.folder / "evaluation" / "test" / "hypotheses.txt").read_text(encoding="utf-8").count("\n") == 12
 
 
 def test_every_choice_can_be_overridden(here: Path, capfd: Capture) -> None:
@@ -108,8 +106,7 @@ def test_every_choice_can_be_overridden(here: Path, capfd: Capture) -> None:
     # What the tool chose is not a difference when the run goes on.
     assert call("train", "name=mine", "resume=true", "trainer.steps=5") == 0
     assert Run(here / "checkpoints" / "mine").facts()["step"] == 5
-    err = capfd.readouterr().err
-    assert "Next:" in err
+    assert "Next:" in capfd.readouterr().err
     assert call("evaluate", "run=checkpoints/mine") == 1
     assert "has no test split" in capfd.readouterr().err
     assert call("train", "name=mine", "resume=true", "encoder.size=64") == 1
@@ -142,10 +139,8 @@ def test_what_is_chosen_leaves_what_was_named_as_it_is(here: Path) -> None:
     paper = fitted(here, "experiment=bahdanau2015_rnnsearch50")
     assert (paper.model.embedding_size, paper.encoder.size, paper.decoder.size) == (620, 1000, 1000)
     few, small = fitted(here), fitted(here, "experiment=small_text")
-    assert small.trainer.r_drop == 5
-    for part in ("encoder", "decoder"):
-        assert small[part].size == few[part].size, "a preset without sizes takes those for the amount of text"
-    assert small.model.dropout == few.model.dropout == 0.5
+    assert (small.trainer.r_drop, small.model.dropout) == (5, 0.5), "a preset without dropout fits it to the text"
+    assert (small.encoder.size, small.decoder.size) == (few.encoder.size, few.decoder.size), "and the sizes"
     luong = fitted(here, "decoder=luong", "attention/score=dot")
     assert luong.decoder.size == 2 * luong.encoder.size, "so that any score fits"
     check_model(luong)
@@ -159,9 +154,8 @@ def test_an_endless_line_makes_no_small_text_a_large_one(here: Path) -> None:
         with (here / name).open("a", encoding="utf-8") as file:
             file.write("word " * 100_000 + "\n")
     overrides = [f"data.files={files}"]
-    config = compose("train", overrides)
     source = UserFiles([str(here / name) for name in ("german.txt", "english.txt")], test_pairs=0)
-    chosen = fit_to_text(config, overrides, source)[0]
+    chosen = fit_to_text(compose("train", overrides), overrides, source)[0]
     assert (chosen.tokenizer.vocabulary_size, chosen.model.dropout) == (500, 0.5)
 
 
